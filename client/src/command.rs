@@ -5,6 +5,7 @@ use tokio::time::Instant;
 use zoolet_clock::ActivityGuard;
 use zoolet_proto::{Reply, Request, Zxid};
 
+use crate::call_span::CallSpan;
 use crate::chroot::Chroot;
 use crate::error::Error;
 use crate::feed::{FeedReply, FeedSink};
@@ -98,7 +99,7 @@ pub(crate) struct ReplyTo(Option<CallEnd>);
 
 #[derive(Debug)]
 enum CallEnd {
-    Caller(oneshot::Sender<AnsweredCall>),
+    Caller(oneshot::Sender<AnsweredCall>, Option<CallSpan>),
     Feed(FeedTicket),
 }
 
@@ -115,7 +116,14 @@ impl ReplyTo {
     /// The two ends of a call.
     pub(crate) fn channel() -> (Self, oneshot::Receiver<AnsweredCall>) {
         let (caller, outcome) = oneshot::channel();
-        (Self(Some(CallEnd::Caller(caller))), outcome)
+        (Self(Some(CallEnd::Caller(caller, None))), outcome)
+    }
+
+    /// Ends this span with the outcome.
+    pub(crate) fn trace(&mut self, span: CallSpan) {
+        if let Some(CallEnd::Caller(_, traced)) = &mut self.0 {
+            *traced = Some(span);
+        }
     }
 
     pub(crate) fn nobody() -> Self {
@@ -137,7 +145,14 @@ impl ReplyTo {
     /// Sends the outcome. If the caller is gone, the outcome is dropped, with the watch it may have.
     pub(crate) fn send(&mut self, outcome: impl Into<AnsweredCall>) {
         match self.0.take() {
-            Some(CallEnd::Caller(caller)) => drop(caller.send(outcome.into())),
+            Some(CallEnd::Caller(caller, span)) => {
+                let answered = outcome.into();
+                // Before the caller goes on, whose own span may end then.
+                if let Some(span) = span {
+                    span.end(&answered.outcome);
+                }
+                drop(caller.send(answered));
+            }
             // A reply to a feed is sent by its ticket; here the call has failed.
             Some(CallEnd::Feed(ticket)) => {
                 if let AnsweredCall { outcome: Err(error), zxid } = outcome.into() {
@@ -155,7 +170,7 @@ impl ReplyTo {
 
     pub(crate) fn is_awaited(&self) -> bool {
         match &self.0 {
-            Some(CallEnd::Caller(caller)) => !caller.is_closed(),
+            Some(CallEnd::Caller(caller, _)) => !caller.is_closed(),
             Some(CallEnd::Feed(ticket)) => ticket.feed.is_read(),
             None => false,
         }

@@ -159,7 +159,7 @@ fn has_side_effects(op: OpCode) -> bool {
 }
 
 /// The name of the call that sends the opcode.
-fn name(op: OpCode) -> &'static str {
+pub(crate) fn name(op: OpCode) -> &'static str {
     match op {
         OpCode::Create2 => "create",
         OpCode::GetChildren2 => "getChildren",

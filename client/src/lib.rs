@@ -23,6 +23,7 @@
 //! Start with [`Client`]: it documents sessions, ordering, and what happens when a connection is lost.
 
 mod call;
+mod call_span;
 mod chroot;
 mod client;
 mod command;
@@ -36,6 +37,7 @@ mod framed_stream;
 mod hint;
 #[doc(hidden)]
 pub mod internal;
+mod metrics;
 mod multi;
 mod op;
 mod options;
@@ -57,6 +59,7 @@ pub use connection_error::ConnectionError;
 pub use context::ErrorContext;
 pub use error::Error;
 pub use features::ServerFeature;
+pub use metrics::ClientMetrics;
 pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};
 pub use op::{
     Create, CreateWithParents, Created, Delete, DeleteRecursive, Exists, GetChildren, GetData, Reconfig,

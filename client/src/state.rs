@@ -21,6 +21,7 @@ use crate::connection_error::ConnectionError;
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::features::{KnownFeatures, ServerFeature};
+use crate::metrics::Counters;
 use crate::pending::PendingRoom;
 use crate::server_list::ServerList;
 use crate::session_password::SessionPassword;
@@ -89,6 +90,8 @@ pub(crate) struct SharedState {
     pub(crate) pending: PendingRoom,
     pub(crate) clock: Clock,
     pub(crate) servers: Option<ServerList>,
+    /// In an allocation of its own: the driver writes it, and callers use what is around it.
+    pub(crate) counters: Box<Counters>,
     /// For names that recipes generate; the driver has a generator of its own.
     rng: Mutex<StdRng>,
     progress: Mutex<PublishedState>,
@@ -139,6 +142,7 @@ impl SharedState {
             pending: PendingRoom::new(max_pending),
             clock,
             servers,
+            counters: Box::default(),
             rng: Mutex::new(rng),
             progress: Mutex::new(PublishedState {
                 state: SessionState::Connecting,

@@ -15,12 +15,14 @@ use tokio::time::Instant;
 use zoolet_proto::{OpCode, PathError, Request, SessionId, Zxid, path};
 
 use crate::call::{Call, Decode, PendingReply, ReplyFuture};
+use crate::call_span::CallSpan;
 use crate::chroot::Chroot;
 use crate::command::{AnsweredCall, DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::features::ServerFeature;
+use crate::metrics::ClientMetrics;
 use crate::options::{ConnectOptions, Connecting};
 use crate::pending::PendingShare;
 use crate::session_password::SessionPassword;
@@ -213,6 +215,20 @@ impl Client {
         self.shared.server()
     }
 
+    /// What this session has counted so far. Each number is exact, and each of its own moment.
+    ///
+    /// ```no_run
+    /// # fn example(zk: &zoolet_client::Client) {
+    /// let metrics = zk.metrics();
+    /// if metrics.replies > 0 {
+    ///     println!("{:?} on average", metrics.reply_time / metrics.replies as u32);
+    /// }
+    /// # }
+    /// ```
+    pub fn metrics(&self) -> ClientMetrics {
+        self.shared.counters.read()
+    }
+
     /// Replaces the hosts of the connect string, as when the ensemble has grown or was moved. The session goes on.
     ///
     /// The client leaves its server for another one if the balance asks for it, by the rule of Java's `updateServerList`: if
@@ -316,7 +332,10 @@ impl Client {
 
     #[inline]
     fn submit_with(&self, share: PendingShare, request: Request, deadline: Option<Instant>) -> PendingReply {
-        let (reply_to, pending) = PendingReply::channel(request.op());
+        let (mut reply_to, pending) = PendingReply::channel(request.op());
+        if let Some(span) = CallSpan::begin(&request, &self.chroot, &self.shared) {
+            reply_to.trace(span);
+        }
         let activity = self.shared.clock.begin_activity();
         let chroot = self.chroot.clone();
         let call = Submission { request, chroot, reply_to, deadline, losses: 0, _share: share, activity };

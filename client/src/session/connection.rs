@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rand::Rng;
 use tokio::time::Instant;
+use zoolet_proto::frame::PREFIX;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, Sync};
 use zoolet_proto::{Request, SessionId, jute};
 
@@ -55,6 +56,7 @@ impl Session {
 
     /// A frame has arrived. On error the connection must be dropped.
     pub(crate) fn handle_frame(&mut self, now: Instant, frame: &[u8]) -> Result<(), ProtocolViolation> {
+        self.shared.counters.bytes_received.add((frame.len() + PREFIX) as u64);
         match self.phase {
             Phase::Handshaking { until, sent } => {
                 self.handle_connect_response(now, until, sent, jute::parse(frame)?)
@@ -119,6 +121,7 @@ impl Session {
         self.phase = Phase::Serving;
         self.probe = ReadWriteProbe::for_connection(now, self.read_only);
         self.shared.set_server(self.host.clone());
+        self.shared.counters.connected();
         if let Some(servers) = &self.shared.servers {
             servers.connected();
         }
@@ -175,7 +178,7 @@ impl Session {
 
     /// Gives up a connection that is to be left, if nothing is in flight.
     pub(super) fn leave_if_idle(&mut self, now: Instant) {
-        if self.leaving && !self.calls.are_in_flight() {
+        if self.leaving && self.calls.in_flight() == 0 {
             self.handle_loss(now, io::Error::other("left for another server of the updated list"));
             // The server has not failed.
             self.failures -= 1;
@@ -191,6 +194,7 @@ impl Session {
             error.kind() == io::ErrorKind::Unsupported && !self.established && self.settings.hosts <= 1;
         let error = ConnectionError::new(self.host.clone(), &error);
         let is_news = self.shared.set_failure(error.clone());
+        self.shared.counters.failed(self.phase == Phase::Serving);
         if self.phase == Phase::Serving {
             tracing::warn!(session = %self.id, %error, "connection lost");
             if self.shared.state().is_connected() {
@@ -219,8 +223,10 @@ impl Session {
         self.pings = Pings::default();
         self.watches.lose_connection();
         self.feeds.lost();
+        self.shared.counters.in_flight.set(0);
         for call in self.calls.lose_connection(now + self.timeout) {
             let cause = cause.cloned();
+            self.shared.counters.call_lost();
             self.fail(call, true, |context| Error::ConnectionLoss(context.without_connection(cause)));
         }
     }

@@ -95,9 +95,9 @@ impl Calls {
         first.is_some_and(|call| call.xid == Xid::SET_WATCHES)
     }
 
-    /// Whether a server has yet to answer anything.
-    pub(crate) fn are_in_flight(&self) -> bool {
-        !self.in_flight.is_empty()
+    /// How many a server has yet to answer.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.len()
     }
 
     /// Whether a server has yet to answer an identity.

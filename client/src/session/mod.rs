@@ -373,6 +373,10 @@ impl Session {
             self.last_sent = now;
         }
         self.calls.sent(xid, now, call);
+        let counters = &self.shared.counters;
+        counters.requests.add(1);
+        counters.bytes_sent.add((size + frame::PREFIX) as u64);
+        counters.in_flight.set(self.calls.in_flight() as u64);
     }
 
     fn unwatch(&mut self, now: Instant, kind: WatchKind, path: String) {
@@ -446,6 +450,7 @@ impl Session {
                 });
                 self.last_sent = now;
                 self.pings.sent(now);
+                self.shared.counters.pings.add(1);
             }
             _ => {}
         }

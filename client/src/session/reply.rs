@@ -45,6 +45,9 @@ impl Session {
         if !is_lost(error) {
             self.seen(&header);
         }
+        let counters = &self.shared.counters;
+        counters.reply(in_flight.call.request.op(), error, now.saturating_duration_since(in_flight.sent));
+        counters.in_flight.set(self.calls.in_flight() as u64);
         self.answer(now, in_flight, &header, body)?;
         self.leave_if_idle(now);
         Ok(())
@@ -193,6 +196,7 @@ impl Session {
 
     fn handle_event(&mut self, zxid: Zxid, body: &[u8]) -> Result<(), ProtocolViolation> {
         let WatchedEvent { kind, path, .. } = jute::parse(body)?;
+        self.shared.counters.event();
         self.watches.fire(&WatchEvent { kind, path, zxid: (zxid.0 > 0).then_some(zxid) });
         Ok(())
     }

@@ -6,6 +6,7 @@ mod chroot;
 mod clock;
 mod common;
 mod connection;
+mod counters;
 mod delete_recursive;
 mod identities;
 mod last_requests;
