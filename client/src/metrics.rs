@@ -1,4 +1,4 @@
-//! What a client counts: [`ClientMetrics`], read from [`Counters`].
+//! What a client counts: [`ClientMetrics`], read from [`SessionCounters`].
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -43,9 +43,9 @@ pub struct ClientMetrics {
 
 /// A counter that one task writes, and others read. So it needs no atomic addition.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct DriverCounter(AtomicU64);
 
-impl Counter {
+impl DriverCounter {
     pub(crate) fn add(&self, number: u64) {
         self.set(self.get().wrapping_add(number));
     }
@@ -61,23 +61,23 @@ impl Counter {
 
 /// Written by the driver alone.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) connections: Counter,
-    pub(crate) connections_lost: Counter,
-    pub(crate) attempts_failed: Counter,
-    pub(crate) requests: Counter,
-    pub(crate) replies: Counter,
-    pub(crate) refusals: Counter,
-    pub(crate) calls_lost: Counter,
-    pub(crate) in_flight: Counter,
-    pub(crate) reply_nanos: Counter,
-    pub(crate) events: Counter,
-    pub(crate) pings: Counter,
-    pub(crate) bytes_sent: Counter,
-    pub(crate) bytes_received: Counter,
+pub(crate) struct SessionCounters {
+    pub(crate) connections: DriverCounter,
+    pub(crate) connections_lost: DriverCounter,
+    pub(crate) attempts_failed: DriverCounter,
+    pub(crate) requests: DriverCounter,
+    pub(crate) replies: DriverCounter,
+    pub(crate) refusals: DriverCounter,
+    pub(crate) calls_lost: DriverCounter,
+    pub(crate) in_flight: DriverCounter,
+    pub(crate) reply_nanos: DriverCounter,
+    pub(crate) events: DriverCounter,
+    pub(crate) pings: DriverCounter,
+    pub(crate) bytes_sent: DriverCounter,
+    pub(crate) bytes_received: DriverCounter,
 }
 
-impl Counters {
+impl SessionCounters {
     pub(crate) fn read(&self) -> ClientMetrics {
         ClientMetrics {
             connections: self.connections.get(),
@@ -165,8 +165,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use metrics::{
-        Counter as CounterHandle, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
-        SharedString, Unit,
+        CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     };
 
     use super::*;
@@ -207,8 +206,8 @@ mod tests {
         fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
         fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
         fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> CounterHandle {
-            CounterHandle::from_arc(self.named(key))
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> metrics::Counter {
+            metrics::Counter::from_arc(self.named(key))
         }
         fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
             Gauge::noop()
@@ -220,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_facade_gets_the_time_of_each_reply_and_the_counters() {
-        let (recorded, counters) = (Recorded::default(), Counters::default());
+        let (recorded, counters) = (Recorded::default(), SessionCounters::default());
         metrics::with_local_recorder(&recorded, || {
             counters.connected();
             counters.reply(OpCode::GetChildren2, None, Duration::from_millis(250));

@@ -21,7 +21,7 @@ use crate::connection_error::ConnectionError;
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::features::{KnownFeatures, ServerFeature};
-use crate::metrics::Counters;
+use crate::metrics::SessionCounters;
 use crate::pending::PendingRoom;
 use crate::server_list::ServerList;
 use crate::session_password::SessionPassword;
@@ -91,7 +91,7 @@ pub(crate) struct SharedState {
     pub(crate) clock: Clock,
     pub(crate) servers: Option<ServerList>,
     /// In an allocation of its own: the driver writes it, and callers use what is around it.
-    pub(crate) counters: Box<Counters>,
+    pub(crate) counters: Box<SessionCounters>,
     /// For names that recipes generate; the driver has a generator of its own.
     rng: Mutex<StdRng>,
     progress: Mutex<PublishedState>,
