@@ -63,6 +63,13 @@ enum Command {
     Show(show::Show),
     /// Send a capture again, and compare what comes
     Replay(replay::ReplayArguments),
+    /// Run commands on a server, line by line
+    #[cfg(feature = "shell")]
+    #[command(name = "sh")]
+    InteractiveShell(Box<zoolet_shell::ShellArguments>),
+    #[cfg(feature = "shell")]
+    #[command(flatten)]
+    Shell(Box<zoolet_shell::Invocation>),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +82,14 @@ fn main() -> ExitCode {
         Ok(Arguments { command: Command::Capture(capture) }) => capture.run(),
         Ok(Arguments { command: Command::Show(show) }) => show.run(),
         Ok(Arguments { command: Command::Replay(replay) }) => replay.run(),
+        #[cfg(feature = "shell")]
+        Ok(Arguments { command: Command::Shell(invocation) }) => {
+            return ended(zoolet_shell::run(*invocation));
+        }
+        #[cfg(feature = "shell")]
+        Ok(Arguments { command: Command::InteractiveShell(shell) }) => {
+            return ended(zoolet_shell::run_shell(*shell));
+        }
         Err(error) if error.use_stderr() => {
             return report(MISTAKE, &first_line(&error, &subcommand(std::env::args_os())));
         }
@@ -86,6 +101,17 @@ fn main() -> ExitCode {
         // The reader of the output has seen enough, such as `head`, and needs no message.
         Err(failure) if failure.is_reader_gone() => ExitCode::from(failure.code()),
         Err(failure) => report(failure.code(), &failure.to_string()),
+    }
+}
+
+/// How a command on a server ended. Its exit codes say more than those of the others.
+#[cfg(feature = "shell")]
+fn ended(outcome: Result<(), zoolet_shell::ShellError>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader of the output has seen enough, such as `head`.
+        Err(error) if error.is_reader_gone() => ExitCode::SUCCESS,
+        Err(error) => report(error.reason().code(), &error.to_string()),
     }
 }
 

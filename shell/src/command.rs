@@ -1,0 +1,82 @@
+//! The commands.
+
+use crate::failure::ShellError;
+use crate::read;
+use crate::shell::Shell;
+use crate::write;
+
+/// Declares the commands: variant, arguments, name, whether it writes.
+macro_rules! commands {
+    ($($(#[doc = $doc:literal])* $variant:ident($arguments:ty) = $name:literal $(, alias: $alias:literal)?, writes: $writes:literal;)*) => {
+        /// A command and its arguments.
+        #[derive(Debug, clap::Subcommand)]
+        #[non_exhaustive]
+        pub enum ShellCommand {
+            $($(#[doc = $doc])* #[command(name = $name $(, alias = $alias)?)] $variant($arguments),)*
+        }
+
+        impl ShellCommand {
+            /// As it is typed.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+
+            pub(crate) fn is_write(&self) -> bool {
+                match self { $(Self::$variant(_) => $writes,)* }
+            }
+
+            pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+                match self { $(Self::$variant(arguments) => arguments.run(shell).await,)* }
+            }
+        }
+    };
+}
+
+commands! {
+    /// List the children of a znode
+    Ls(read::Ls) = "ls", writes: false;
+    /// Print the data of a znode
+    Get(read::Get) = "get", writes: false;
+    /// Print the metadata of a znode
+    Stat(read::StatArguments) = "stat", writes: false;
+    /// Draw a znode and all below it
+    Tree(read::Tree) = "tree", writes: false;
+    /// List the paths below a znode that match
+    Find(read::Find) = "find", writes: false;
+    /// Search the data of a znode and all below it
+    Grep(read::Grep) = "grep", writes: false;
+    /// Add up the sizes of data below a znode
+    Du(read::Du) = "du", writes: false;
+    /// Count the znodes below a znode
+    ChildCount(read::ChildCount) = "child-count", alias: "getAllChildrenNumber", writes: false;
+    /// Print who may do what with a znode
+    Acl(read::AclArguments) = "acl", alias: "getAcl", writes: false;
+    /// Print the identities of the session
+    WhoAmI(read::WhoAmI) = "whoami", writes: false;
+    /// Print the changes of a znode or a tree as they happen
+    Watch(read::Watch) = "watch", alias: "addWatch", writes: false;
+    /// Create a znode
+    Create(write::CreateArguments) = "create", writes: true;
+    /// Replace the data of a znode
+    Set(write::Set) = "set", writes: true;
+    /// Delete a znode, or with -r all below it too
+    Rm(write::Rm) = "rm", alias: "delete", writes: true;
+    /// Edit the data of a znode, and write it if nobody else has
+    Edit(write::Edit) = "edit", writes: true;
+    /// Replace who may do what with a znode, or with -R all below it too
+    SetAcl(write::SetAclArguments) = "set-acl", alias: "setAcl", writes: true;
+    /// Execute writes from a file or standard input: all or none
+    Multi(write::MultiArguments) = "multi", writes: true;
+}
+
+impl ShellCommand {
+    /// Fails if the command makes sense only in a shell.
+    pub(crate) fn check_alone(&self) -> Result<(), ShellError> {
+        match self {
+            Self::Create(create) if create.is_ephemeral() => Err(ShellError::usage(
+                "create: an ephemeral ends with its session, which is that of this command: use `zoolet sh`",
+            )),
+            _ => Ok(()),
+        }
+    }
+}

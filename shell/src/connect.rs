@@ -1,0 +1,172 @@
+//! How a server is reached: its address, the timeouts, the credentials, TLS.
+
+use std::env;
+use std::fs;
+#[cfg(feature = "tls")]
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use zoolet_client::{Client, ConnectOptions, Error, Sessions};
+
+use crate::failure::ShellError;
+
+/// The variable with what a file of credentials has.
+const AUTH_VARIABLE: &str = "ZOOLET_AUTH";
+
+/// The flags of every command that say how a server is reached.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub struct ConnectArguments {
+    /// The servers, and optionally the znode that is seen as `/`: HOST:PORT,HOST:PORT/CHROOT
+    #[arg(
+        long,
+        short = 'S',
+        global = true,
+        value_name = "ADDRESS",
+        env = "ZOOKEEPER",
+        hide_env_values = true,
+        default_value = "127.0.0.1:2181"
+    )]
+    pub server: String,
+    /// How long to wait for a server, and for each answer
+    #[arg(long, global = true, value_name = "TIME", default_value = "10s", value_parser = interval)]
+    timeout: Duration,
+    /// A file with credentials, one in a line: digest:USER:PASSWORD or sasl:USER:PASSWORD; without it, the variable ZOOLET_AUTH
+    #[arg(long, global = true, value_name = "FILE")]
+    auth_file: Option<PathBuf>,
+    /// Refuse every command that writes, and accept a server that is cut off from its ensemble
+    #[arg(long, global = true)]
+    pub(crate) read_only: bool,
+    /// Reach the server by TLS; without --tls-ca its certificate must be of an authority that the system trusts
+    #[cfg(feature = "tls")]
+    #[arg(long, global = true)]
+    tls: bool,
+    /// The authorities of the server's certificate: PEM, PKCS12 or JKS; implies --tls
+    #[cfg(feature = "tls")]
+    #[arg(long, global = true, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// A certificate and its key, for a server that asks for one: PEM, PKCS12 or JKS; implies --tls
+    #[cfg(feature = "tls")]
+    #[arg(long, global = true, value_name = "FILE")]
+    tls_identity: Option<PathBuf>,
+    /// The file with the password of --tls-ca and --tls-identity
+    #[cfg(feature = "tls")]
+    #[arg(long, global = true, value_name = "FILE")]
+    tls_password_file: Option<PathBuf>,
+}
+
+/// Parses `500ms`, `2s` or `1h 30m`, but not zero.
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration >= Duration::from_millis(1) => Ok(duration),
+        _ => Err("must be at least a millisecond, with a unit, such as 500ms, 2s or 1h".to_owned()),
+    }
+}
+
+impl ConnectArguments {
+    /// Opens a session.
+    pub(crate) async fn connect(&self, command: &str) -> Result<Client, ShellError> {
+        let options = self.options()?;
+        let connected = options.connect(&*self.server).await;
+        connected.map_err(|error| ShellError::request(command, &self.server, &error, None))
+    }
+
+    /// Opens one session after the other.
+    pub(crate) fn sessions(&self) -> Result<Sessions, Error> {
+        let options = self.options().map_err(|error| Error::InvalidTarget(error.to_string()))?;
+        Sessions::open(options, &*self.server)
+    }
+
+    fn options(&self) -> Result<ConnectOptions, ShellError> {
+        let options = Client::options()
+            .connect_timeout(self.timeout)
+            .request_timeout(self.timeout)
+            .read_only(self.read_only);
+        let options = match &self.auth_file {
+            Some(file) => {
+                let text = fs::read_to_string(file).map_err(|error| {
+                    ShellError::local(&format!("read the credentials in {}", file.display()), &error)
+                })?;
+                with_credentials(options, &text, &file.display().to_string())?
+            }
+            None => match env::var(AUTH_VARIABLE) {
+                Ok(text) => with_credentials(options, &text, AUTH_VARIABLE)?,
+                Err(_) => options,
+            },
+        };
+        self.secured(options)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn secured(&self, options: ConnectOptions) -> Result<ConnectOptions, ShellError> {
+        Ok(options)
+    }
+
+    #[cfg(feature = "tls")]
+    fn secured(&self, options: ConnectOptions) -> Result<ConnectOptions, ShellError> {
+        use zoolet_client::tls::{ClientTls, Store};
+
+        if !self.tls && self.tls_ca.is_none() && self.tls_identity.is_none() {
+            return Ok(options);
+        }
+        let store = |file: &Path| match &self.tls_password_file {
+            Some(password) => Store::file(file).password_file(password),
+            None => Store::file(file),
+        };
+        let mut tls = ClientTls::new();
+        if let Some(file) = &self.tls_ca {
+            tls = tls.trust_store(store(file));
+        }
+        if let Some(file) = &self.tls_identity {
+            tls = tls.key_store(store(file));
+        }
+        Ok(options.tls(tls))
+    }
+}
+
+/// Adds the credentials of a text, one in a line. A message names the line, and nothing that is in it.
+fn with_credentials(
+    mut options: ConnectOptions,
+    text: &str,
+    place: &str,
+) -> Result<ConnectOptions, ShellError> {
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim_end_matches('\r');
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let wrong = || {
+            let form =
+                "must be digest:USER:PASSWORD, sasl:USER:PASSWORD, or another scheme and its credentials";
+            ShellError::usage(format!("{place}, line {}: {form}", at + 1))
+        };
+        let (scheme, credentials) = line.split_once(':').ok_or_else(wrong)?;
+        options = match scheme {
+            "sasl" => {
+                let (user, password) = credentials.split_once(':').ok_or_else(wrong)?;
+                options.sasl_digest_md5(user, password)
+            }
+            scheme => options.auth(scheme, credentials.to_owned()),
+        };
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_in_credentials_names_the_line_and_no_secret() {
+        let error =
+            with_credentials(Client::options(), "# mine\ndigest:bob:pw\nhunter2", "auth").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "auth, line 3: must be digest:USER:PASSWORD, sasl:USER:PASSWORD, or another scheme and its credentials"
+        );
+        let options =
+            with_credentials(Client::options(), "digest:bob:hunter2\nsasl:bob:hunter2\n", "auth").unwrap();
+        assert!(!format!("{options:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,142 @@
+//! Why a command failed: a message of one line, and the exit code.
+
+use std::io;
+
+use zoolet_client::{Error, ErrorCode};
+
+/// Why a command failed, as its exit code says it to a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitReason {
+    /// 1: a znode does not exist, or nothing was found.
+    Absent,
+    /// 2: the command or a setting is wrong; nothing was sent.
+    Usage,
+    /// 3: a server refuses, as for want of a right, or lacks the operation.
+    Refused,
+    /// 4: the tree is not as the command expects, as after a change by somebody else.
+    Conflict,
+    /// 5: no server was reached, or the session ended; a write may have been executed.
+    Unreachable,
+    /// 6: something on this machine failed, such as a file.
+    Local,
+    /// 130: interrupted.
+    Interrupted,
+}
+
+impl ExitReason {
+    /// The exit code of the process.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Absent => 1,
+            Self::Usage => 2,
+            Self::Refused => 3,
+            Self::Conflict => 4,
+            Self::Unreachable => 5,
+            Self::Local => 6,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// Why a command failed. The message is one line, with the command, the path, the server and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ShellError {
+    reason: ExitReason,
+    message: String,
+    is_reader_gone: bool,
+}
+
+impl ShellError {
+    pub(crate) fn new(reason: ExitReason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), is_reader_gone: false }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ExitReason::Usage, message)
+    }
+
+    /// The output could not be written.
+    pub(crate) fn output(error: io::Error) -> Self {
+        let is_reader_gone = error.kind() == io::ErrorKind::BrokenPipe;
+        let message = format!("cannot write the answer: {error}");
+        Self { reason: ExitReason::Local, message, is_reader_gone }
+    }
+
+    /// A file, or an input, could not be used.
+    pub(crate) fn local(doing: &str, error: &io::Error) -> Self {
+        Self::new(ExitReason::Local, format!("cannot {doing}: {error}"))
+    }
+
+    pub(crate) fn interrupted() -> Self {
+        Self::new(ExitReason::Interrupted, "interrupted")
+    }
+
+    /// A request of `command` failed at `server`. `hint` is what to do about a code, if the command knows better.
+    pub(crate) fn request(command: &str, server: &str, error: &Error, hint: Option<&str>) -> Self {
+        let reason = reason_of(error);
+        let outcome =
+            if error.may_have_applied() { "; it may have been done: look before you repeat it" } else { "" };
+        let hint = hint.map(str::to_owned).or_else(|| general_hint(error).map(str::to_owned));
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        // A message of `Unreachable` names the servers by itself.
+        let place = match error {
+            Error::Unreachable { .. } | Error::InvalidTarget(_) => String::new(),
+            _ => format!(" (server {server})"),
+        };
+        Self::new(reason, format!("{command}: {error}{place}{outcome}{hint}"))
+    }
+
+    /// Why, for the exit code.
+    pub fn reason(&self) -> ExitReason {
+        self.reason
+    }
+
+    /// Whether nobody reads the output any longer, as after `head`, so that there is nothing to report.
+    pub fn is_reader_gone(&self) -> bool {
+        self.is_reader_gone
+    }
+}
+
+fn reason_of(error: &Error) -> ExitReason {
+    match error {
+        Error::InvalidPath { .. } | Error::InvalidOptions { .. } | Error::InvalidTarget(_) => {
+            ExitReason::Usage
+        }
+        Error::AuthFailed(_) | Error::RequestTooLarge { .. } | Error::ReplyTooLarge { .. } => {
+            ExitReason::Refused
+        }
+        Error::Refused { code, .. } | Error::MultiRefused { code, .. } => reason_of_code(*code),
+        _ => ExitReason::Unreachable,
+    }
+}
+
+pub(crate) fn reason_of_code(code: ErrorCode) -> ExitReason {
+    use ErrorCode::*;
+    match code {
+        NoNode => ExitReason::Absent,
+        NodeExists | BadVersion | NotEmpty | NoChildrenForEphemerals => ExitReason::Conflict,
+        ConnectionLoss | OperationTimeout | RequestTimeout | SessionExpired | SessionMoved | ThrottledOp => {
+            ExitReason::Unreachable
+        }
+        _ => ExitReason::Refused,
+    }
+}
+
+/// What to do about an error, whichever command has it.
+fn general_hint(error: &Error) -> Option<&'static str> {
+    Some(match error.code()? {
+        ErrorCode::NoAuth => {
+            "`acl` shows who may; give your credentials by --auth-file or ZOOLET_AUTH, or by `addauth` in `zoolet sh`"
+        }
+        ErrorCode::AuthFailed => "check the scheme and the credentials in --auth-file or ZOOLET_AUTH",
+        ErrorCode::SessionClosedRequireSaslAuth => "give credentials by --auth-file or ZOOLET_AUTH",
+        ErrorCode::BadVersion => "somebody has changed it: `stat` shows its version",
+        ErrorCode::NotReadOnly => "this server has lost its ensemble and takes no writes",
+        ErrorCode::QuotaExceeded => "`quota` shows the limit",
+        ErrorCode::ConnectionLoss if matches!(error, Error::Unreachable { .. }) => {
+            "name a server that runs by --server or ZOOKEEPER"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,13 @@
+//! Ctrl-C: ends a command, and not the shell around it.
+
+use crate::failure::ShellError;
+
+/// Does something until Ctrl-C comes.
+pub(crate) async fn until_interrupted<T>(
+    work: impl Future<Output = Result<T, ShellError>>,
+) -> Result<T, ShellError> {
+    tokio::select! {
+        outcome = work => outcome,
+        Ok(()) = tokio::signal::ctrl_c() => Err(ShellError::interrupted()),
+    }
+}

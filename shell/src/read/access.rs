@@ -1,0 +1,68 @@
+//! `acl` and `whoami`: who may do what.
+
+use serde_json::json;
+
+use super::{absent, walk};
+use crate::failure::ShellError;
+use crate::json;
+use crate::shell::Shell;
+use crate::text::{acl_entry, shown};
+use crate::walk::Reading;
+
+/// The arguments of `acl`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: zoolet acl -R /app")]
+pub struct AclArguments {
+    /// The znode
+    path: String,
+    /// Print those of everything below too
+    #[arg(short = 'R', long)]
+    recursive: bool,
+}
+
+impl AclArguments {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let root = shell.path(&self.path);
+        if !self.recursive {
+            let (acl, stat) = shell.client.get_acl(&root).await.map_err(|error| absent(shell, &error))?;
+            if shell.json {
+                return shell
+                    .json_line(&json::joined([json::znode(&root, &stat), json!({"acl": json::acl(&acl)})]));
+            }
+            return acl.iter().try_for_each(|entry| shell.line(acl_entry(entry)));
+        }
+        walk(shell, &root, Reading { acl: true, ..Reading::default() }, |shell, path, visit| {
+            let Some(acl) = &visit.acl else { return Ok(()) };
+            if shell.json {
+                let stat = visit.stat.map(|stat| json::stat(&stat)).unwrap_or_default();
+                return shell.json_line(&json::joined([
+                    json!({"path": path}),
+                    stat,
+                    json!({"acl": json::acl(acl)}),
+                ]));
+            }
+            let entries: Vec<_> = acl.iter().map(acl_entry).collect();
+            shell.line(format!("{} {}", entries.join(","), shown(path)))
+        })
+        .await
+    }
+}
+
+/// The arguments of `whoami`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: ZOOLET_AUTH=digest:bob:secret zoolet whoami")]
+pub struct WhoAmI {}
+
+impl WhoAmI {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let identities = shell.client.who_am_i().await.map_err(|error| shell.failed(&error))?;
+        for identity in identities {
+            let (scheme, user) = (identity.scheme, identity.user);
+            match shell.json {
+                true => shell.json_line(&json!({"scheme": scheme, "user": user}))?,
+                false => shell.line(format!("{scheme}:{}", shown(&user)))?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! `ls`: the children of a znode.
+
+use clap::ValueEnum;
+use zoolet_client::{Stat, path};
+
+use super::{absent, walk};
+use crate::failure::ShellError;
+use crate::json;
+use crate::shell::Shell;
+use crate::text::{shown, time};
+use crate::walk::Reading;
+
+/// The arguments of `ls`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: zoolet ls -l --sort time /jobs")]
+pub struct Ls {
+    /// The znode
+    #[arg(default_value = ".", hide_default_value = true)]
+    path: String,
+    /// Also print what each is: e for ephemeral, the versions of data, children, bytes, when data was set
+    #[arg(short, long)]
+    long: bool,
+    /// List everything below, with whole paths
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// What comes first: names in order, the latest change of data, or the most bytes
+    #[arg(long, value_name = "BY", default_value = "name")]
+    sort: SortBy,
+    /// The other way round
+    #[arg(long)]
+    reverse: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SortBy {
+    Name,
+    Time,
+    Size,
+    Children,
+}
+
+impl Ls {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let root = shell.path(&self.path);
+        let is_in_order = self.sort == SortBy::Name && !self.reverse;
+        if is_in_order && !self.long && !self.recursive && !shell.json {
+            let (mut names, _) =
+                shell.client.get_children(&root).await.map_err(|error| absent(shell, &error))?;
+            names.sort_unstable();
+            return names.iter().try_for_each(|name| shell.line(shown(name)));
+        }
+        let depth = if self.recursive { None } else { Some(1) };
+        let reading = Reading { depth, ..Reading::default() };
+        let mut listed = Vec::new();
+        let outcome = walk(shell, &root, reading, |shell, path, visit| {
+            if path == root && !self.recursive {
+                return Ok(());
+            }
+            match is_in_order {
+                true => self.print(shell, path, visit.stat),
+                false => {
+                    listed.push((path.to_owned(), visit.stat));
+                    Ok(())
+                }
+            }
+        })
+        .await;
+        self.sort(&mut listed);
+        listed.iter().try_for_each(|(path, stat)| self.print(shell, path, *stat))?;
+        outcome
+    }
+
+    fn sort(&self, listed: &mut [(String, Option<Stat>)]) {
+        let of = |stat: &Option<Stat>| stat.unwrap_or_default();
+        match self.sort {
+            SortBy::Name => {}
+            SortBy::Time => listed.sort_by_key(|(_, stat)| -of(stat).mtime),
+            SortBy::Size => listed.sort_by_key(|(_, stat)| -of(stat).data_length),
+            SortBy::Children => listed.sort_by_key(|(_, stat)| -of(stat).num_children),
+        }
+        if self.reverse {
+            listed.reverse();
+        }
+    }
+
+    fn print(&self, shell: &mut Shell<'_>, path: &str, stat: Option<Stat>) -> Result<(), ShellError> {
+        if shell.json {
+            return shell.json_line(&json::joined([
+                serde_json::json!({"path": path}),
+                stat.map(|stat| json::stat(&stat)).unwrap_or_default(),
+            ]));
+        }
+        let name = shown(if self.recursive { path } else { path::name(path) });
+        match stat.filter(|_| self.long) {
+            None => shell.line(name),
+            Some(stat) => shell.line(format!(
+                "{} {:>6} {:>8} {:>9}  {}  {name}",
+                if stat.ephemeral_owner.0 == 0 { '-' } else { 'e' },
+                stat.version,
+                stat.num_children,
+                stat.data_length,
+                time(stat.mtime),
+            )),
+        }
+    }
+}

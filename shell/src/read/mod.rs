@@ -1,0 +1,49 @@
+//! Commands that read.
+
+mod access;
+mod data;
+mod find;
+mod grep;
+mod list;
+mod tree;
+mod usage;
+mod watch;
+
+pub use access::{AclArguments, WhoAmI};
+pub use data::{Get, StatArguments};
+pub use find::Find;
+pub use grep::Grep;
+pub use list::Ls;
+pub use tree::Tree;
+pub(crate) use usage::descendants;
+pub use usage::{ChildCount, Du};
+pub use watch::Watch;
+
+use zoolet_client::{ErrorCode, path};
+
+use crate::failure::ShellError;
+use crate::shell::Shell;
+use crate::walk::{Reading, Unreadable, Visit, Walk};
+
+/// Walks a tree and does something with each znode that could be read. What could not is reported at the end.
+async fn walk(
+    shell: &mut Shell<'_>,
+    root: &str,
+    reading: Reading,
+    mut each: impl FnMut(&mut Shell<'_>, &str, &Visit) -> Result<(), ShellError>,
+) -> Result<(), ShellError> {
+    let client = shell.client.clone();
+    let mut walk = Walk::new(&client, root, reading);
+    let mut unreadable = Unreadable::default();
+    while let Some((path, mut visit)) = walk.next().await.map_err(|error| absent(shell, &error))? {
+        unreadable.note(visit.error.take());
+        each(shell, &path, &visit)?;
+    }
+    shell.complete(unreadable)
+}
+
+/// An error of a command that needs the znode.
+fn absent(shell: &Shell<'_>, error: &zoolet_client::Error) -> ShellError {
+    let parent = error.context().map_or("/", |context| path::parent(context.path()));
+    shell.failed_because(error, ErrorCode::NoNode, &format!("`ls {parent}` shows what is there"))
+}

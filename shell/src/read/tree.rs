@@ -1,0 +1,64 @@
+//! `tree`: a drawing of a znode and all below it.
+
+use serde_json::json;
+
+use super::walk;
+use crate::failure::ShellError;
+use crate::json;
+use crate::shell::Shell;
+use crate::text::{count, shown};
+use crate::walk::{Reading, Visit, depth_below};
+
+/// The arguments of `tree`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: zoolet tree --depth 2 /")]
+pub struct Tree {
+    /// The znode
+    #[arg(default_value = ".", hide_default_value = true)]
+    path: String,
+    /// How many levels to show
+    #[arg(long, value_name = "LEVELS")]
+    depth: Option<usize>,
+    /// Also print the bytes of each, and which are ephemeral
+    #[arg(short, long)]
+    long: bool,
+}
+
+impl Tree {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let root = shell.path(&self.path);
+        let reading = Reading { depth: self.depth, ..Reading::default() };
+        // Of each znode above the present one below the root, whether it is the last in its listing.
+        let mut above: Vec<bool> = Vec::new();
+        walk(shell, &root, reading, |shell, path, visit| {
+            if shell.json {
+                let stat = visit.stat.map(|stat| json::stat(&stat)).unwrap_or_default();
+                return shell.json_line(&json::joined([json!({"path": path}), stat]));
+            }
+            let depth = depth_below(&root, path);
+            if depth == 0 {
+                return shell.line(format!("{}{}", shown(path), self.detail(visit)));
+            }
+            above.truncate(depth - 1);
+            let mut line: String =
+                above.iter().map(|is_last| if *is_last { "    " } else { "│   " }).collect();
+            above.push(visit.is_last);
+            line.push_str(if visit.is_last { "└── " } else { "├── " });
+            line.push_str(&shown(zoolet_client::path::name(path)));
+            line.push_str(&self.detail(visit));
+            shell.line(line)
+        })
+        .await
+    }
+
+    fn detail(&self, visit: &Visit) -> String {
+        match visit.stat.filter(|_| self.long) {
+            Some(stat) => {
+                let bytes = count(usize::try_from(stat.data_length).unwrap_or(0), "byte");
+                let ephemeral = if stat.ephemeral_owner.0 == 0 { "" } else { ", ephemeral" };
+                format!("  ({bytes}{ephemeral})")
+            }
+            None => String::new(),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `watch`: the changes of a znode or a tree, as they happen.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use zoolet_client::Stat;
+use zoolet_recipes::{Cache, CacheChange, CacheError, Entry};
+
+use crate::diff;
+use crate::failure::{ExitReason, ShellError};
+use crate::json;
+use crate::shell::Shell;
+use crate::text::{count, shown, time};
+
+/// The arguments of `watch`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: zoolet watch -R /config\nExample: zoolet watch --json --count 1 /config | jq .data"
+)]
+pub struct Watch {
+    /// The znode, which need not exist
+    path: String,
+    /// Watch everything below too
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// How many levels below to watch
+    #[arg(long, value_name = "LEVELS", conflicts_with = "recursive")]
+    depth: Option<usize>,
+    /// Do not print what changed in the data
+    #[arg(long)]
+    no_data: bool,
+    /// End after so many changes
+    #[arg(long, value_name = "CHANGES")]
+    count: Option<usize>,
+}
+
+impl Watch {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let root = shell.path(&self.path);
+        let sessions = shell.open_sessions()?;
+        let depth = if self.recursive { usize::MAX } else { self.depth.unwrap_or(0) };
+        let cache = Cache::builder(&sessions, &root).max_depth(depth).open().await;
+        let cache = cache.map_err(|error| ended(shell, &error))?;
+        let mut changes = cache.changes_since(&cache.snapshot());
+        let znodes = count(changes.snapshot().len(), "znode");
+        let as_of = changes.snapshot().as_of();
+        shell.note(format!("watching {znodes} at {}, as of zxid {as_of}; Ctrl-C ends it", shown(&root)));
+        let mut seen = 0;
+        while self.count.is_none_or(|count| seen < count) {
+            let Some(change) = changes.next().await else { break };
+            seen += usize::from(change.path().is_some());
+            self.print(shell, change)?;
+            shell.flush()?;
+        }
+        drop(changes);
+        sessions.close().await;
+        Ok(())
+    }
+
+    fn print(&self, shell: &mut Shell<'_>, change: CacheChange<Bytes>) -> Result<(), ShellError> {
+        match change {
+            CacheChange::Created(new) => self.znode(shell, "created", None, &new),
+            CacheChange::Changed { old, new } => self.znode(shell, "changed", Some(&old), &new),
+            CacheChange::Deleted(old) => self.znode(shell, "deleted", Some(&old), &old),
+            CacheChange::Unreadable { path, reason } => match shell.json {
+                true => shell.json_line(
+                    &json!({"event": "unreadable", "path": &*path, "reason": format!("{reason:?}")}),
+                ),
+                false => shell.line(format!("unreadable {}: {reason:?}", shown(&path))),
+            },
+            CacheChange::Stale { as_of } => about_all(
+                shell,
+                "stale",
+                json!({"asOf": as_of.to_string()}),
+                "the connection is lost; changes come when it is back",
+            ),
+            CacheChange::Restored { as_of } => about_all(
+                shell,
+                "restored",
+                json!({"asOf": as_of.to_string()}),
+                "the connection is back; nothing is missing but values in between",
+            ),
+            CacheChange::Reset => about_all(
+                shell,
+                "reset",
+                Value::Null,
+                "the servers went back to an older state; all of it follows",
+            ),
+            CacheChange::Ended(error) => Err(ended(shell, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn znode(
+        &self,
+        shell: &mut Shell<'_>,
+        event: &str,
+        old: Option<&Arc<Entry<Bytes>>>,
+        new: &Arc<Entry<Bytes>>,
+    ) -> Result<(), ShellError> {
+        let is_deleted = event == "deleted";
+        if shell.json {
+            let data = if self.no_data { Value::Null } else { json::data(&data(new)) };
+            return shell.json_line(&json::joined([
+                json!({"event": event}),
+                json::znode(new.path(), new.stat()),
+                data,
+            ]));
+        }
+        let path = shown(new.path());
+        // A deletion has no time of its own.
+        match is_deleted {
+            true => shell.line(format!("deleted {path}"))?,
+            false => {
+                let Stat { mtime, version, mzxid, .. } = *new.stat();
+                shell.line(format!("{event} {path}  version {version}, zxid {mzxid}, {}", time(mtime)))?;
+            }
+        }
+        if self.no_data || is_deleted {
+            return Ok(());
+        }
+        let before = old.map(data).unwrap_or_default();
+        shell.print(diff::of_data(&before, &data(new)).as_bytes())
+    }
+}
+
+fn data(entry: &Arc<Entry<Bytes>>) -> Bytes {
+    entry.value().cloned().unwrap_or_default()
+}
+
+/// What is not about one znode: an object among others, or a note.
+fn about_all(shell: &mut Shell<'_>, event: &str, detail: Value, note: &str) -> Result<(), ShellError> {
+    match shell.json {
+        true => shell.json_line(&json::joined([json!({"event": event}), detail])),
+        false => {
+            shell.note(note);
+            Ok(())
+        }
+    }
+}
+
+fn ended(shell: &Shell<'_>, error: &CacheError) -> ShellError {
+    match error {
+        CacheError::SessionsEnded(error) => shell.failed(error),
+        error => shell.fail(ExitReason::Refused, error),
+    }
+}

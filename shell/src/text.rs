@@ -1,0 +1,157 @@
+//! What people read: paths, times, permissions, sizes.
+
+use std::fmt::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
+
+use zoolet_client::{Acl, Perms, Stat};
+
+/// A path or a name with everything escaped that would end the line or move the cursor.
+pub(crate) fn shown(text: &str) -> String {
+    let is_plain =
+        |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}');
+    match text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => text
+            .chars()
+            .flat_map(|c| {
+                // One of the two is empty.
+                let (plain, escaped) =
+                    if is_plain(c) { (Some(c), None) } else { (None, Some(c.escape_default())) };
+                plain.into_iter().chain(escaped.into_iter().flatten())
+            })
+            .collect(),
+    }
+}
+
+/// Milliseconds since the epoch, in UTC.
+pub(crate) fn time(millis: i64) -> String {
+    let since = u64::try_from(millis).ok().map(Duration::from_millis);
+    // The last year that is printed with four digits.
+    match since.filter(|since| since.as_secs() < 253_402_300_800) {
+        Some(since) => humantime::format_rfc3339_millis(UNIX_EPOCH + since).to_string(),
+        None => millis.to_string(),
+    }
+}
+
+/// The eleven fields, under the names that zkCli gives them.
+pub(crate) fn stat(stat: &Stat) -> String {
+    format!(
+        "cZxid = {}\nctime = {}\nmZxid = {}\nmtime = {}\npZxid = {}\ncversion = {}\ndataVersion = {}\n\
+         aclVersion = {}\nephemeralOwner = {}\ndataLength = {}\nnumChildren = {}\n",
+        stat.czxid,
+        time(stat.ctime),
+        stat.mzxid,
+        time(stat.mtime),
+        stat.pzxid,
+        stat.cversion,
+        stat.version,
+        stat.aversion,
+        stat.ephemeral_owner,
+        stat.data_length,
+        stat.num_children,
+    )
+}
+
+/// An entry of an ACL, as `create` and `setacl` read it.
+pub(crate) fn acl_entry(entry: &Acl) -> String {
+    format!("{}:{}:{:?}", entry.scheme, shown(&entry.id), entry.perms)
+}
+
+/// Reads `scheme:id:perms`, several with commas in between. The id may have colons.
+pub(crate) fn parse_acl(text: &str) -> Result<Vec<Acl>, String> {
+    text.split(',').map(parse_entry).collect()
+}
+
+fn parse_entry(text: &str) -> Result<Acl, String> {
+    let form =
+        || format!("{text:?} must be SCHEME:ID:PERMS, such as world:anyone:r or digest:bob:HASH:cdrwa");
+    let (scheme, rest) = text.split_once(':').ok_or_else(form)?;
+    let (id, letters) = rest.rsplit_once(':').ok_or_else(form)?;
+    let mut perms = Perms::NONE;
+    for letter in letters.chars() {
+        perms = perms
+            | match letter {
+                'c' => Perms::CREATE,
+                'd' => Perms::DELETE,
+                'r' => Perms::READ,
+                'w' => Perms::WRITE,
+                'a' => Perms::ADMIN,
+                _ => {
+                    return Err(format!(
+                        "{letter:?} in {text:?} is not a permission: they are c, d, r, w and a"
+                    ));
+                }
+            };
+    }
+    if letters.is_empty() {
+        return Err(form());
+    }
+    Ok(Acl::new(perms, scheme, id))
+}
+
+/// Bytes as offset, hexadecimal and ASCII.
+pub(crate) fn hexdump(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for (line, chunk) in bytes.chunks(16).enumerate() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{:08x} ", line * 16);
+        for at in 0..16 {
+            let _ = match chunk.get(at) {
+                Some(byte) => write!(text, "{}{byte:02x}", if at == 8 { "  " } else { " " }),
+                None => write!(text, "{}", if at == 8 { "    " } else { "   " }),
+            };
+        }
+        let ascii =
+            chunk.iter().map(|byte| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' });
+        text.extend(["  |"].into_iter().map(str::to_owned));
+        text.extend(ascii);
+        text.push_str("|\n");
+    }
+    text
+}
+
+/// A count with its noun.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acl_is_read_as_it_is_shown() {
+        for text in
+            ["world:anyone:cdrwa", "digest:bob:fyVmFCwVbTJYrznoSu1koqYEYF0=:r", "auth::cd", "ip:::1/64:r"]
+        {
+            let entries = parse_acl(text).unwrap();
+            assert_eq!(acl_entry(&entries[0]), text);
+        }
+        assert_eq!(parse_acl("world:anyone:r,ip:10.0.0.1:w").unwrap().len(), 2);
+        for text in ["", "world", "world:anyone", "world:anyone:", "world:anyone:rx"] {
+            parse_acl(text).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_move_the_cursor_or_end_the_line() {
+        assert_eq!(shown("/a\u{1b}[2J\nb\u{2028}é"), "/a\\u{1b}[2J\\nb\\u{2028}é");
+        assert_eq!(shown("/a b"), "/a b");
+    }
+
+    #[test]
+    fn a_dump_has_sixteen_bytes_in_a_line() {
+        assert_eq!(
+            hexdump(b"0123456789abcdef\xff"),
+            "00000000  30 31 32 33 34 35 36 37  38 39 61 62 63 64 65 66  |0123456789abcdef|\n\
+             00000010  ff                                                |.|\n"
+        );
+    }
+
+    #[test]
+    fn times_are_utc_and_none_is_a_panic() {
+        assert_eq!(time(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(time(i64::MAX), i64::MAX.to_string());
+        assert_eq!(time(-1), "-1");
+    }
+}

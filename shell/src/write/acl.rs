@@ -1,0 +1,59 @@
+//! `set-acl`: who may do what with a znode, or with a tree.
+
+use zoolet_client::ErrorCode;
+
+use super::create::AclList;
+use crate::failure::ShellError;
+use crate::json;
+use crate::shell::Shell;
+use crate::text::{count, shown};
+use crate::walk::{Reading, Unreadable, Walk};
+
+/// The arguments of `set-acl`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: zoolet set-acl -R /app auth::cdrwa,world:anyone:r")]
+pub struct SetAclArguments {
+    /// The znode
+    path: String,
+    /// SCHEME:ID:PERMS, with commas in between; auth::cdrwa is everybody that this session is
+    #[arg(value_parser = AclList::parse)]
+    acl: AclList,
+    /// Everything below it too
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// Only if its ACL has this version, the aversion of `stat`
+    #[arg(long, value_name = "VERSION", conflicts_with = "recursive")]
+    if_version: Option<i32>,
+}
+
+impl SetAclArguments {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let root = shell.path(&self.path);
+        let AclList(acl) = &self.acl;
+        if !self.recursive {
+            let set = shell.client.set_acl(&root, acl.clone()).version(self.if_version).await;
+            let stat = set.map_err(|error| shell.failed(&error))?;
+            return if shell.json { shell.json_line(&json::znode(&root, &stat)) } else { Ok(()) };
+        }
+        let client = shell.client.clone();
+        let mut walk = Walk::new(&client, &root, Reading::default());
+        let (mut refused, mut changed) = (Unreadable::default(), 0);
+        while let Some((path, mut visit)) = walk.next().await.map_err(|error| shell.failed(&error))? {
+            refused.note(visit.error.take());
+            match client.set_acl(&path, acl.clone()).await {
+                Ok(stat) => {
+                    changed += 1;
+                    if shell.json {
+                        shell.json_line(&json::znode(&path, &stat))?;
+                    }
+                }
+                Err(error) if error.code() == Some(ErrorCode::NoAuth) => refused.note(Some(error)),
+                // It is gone.
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
+                Err(error) => return Err(shell.failed(&error)),
+            }
+        }
+        shell.note(format!("{} of {} changed", count(changed, "ACL"), shown(&root)));
+        shell.complete(refused)
+    }
+}

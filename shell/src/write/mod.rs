@@ -1,0 +1,48 @@
+//! Commands that write.
+
+mod acl;
+mod create;
+mod edit;
+mod multi;
+mod remove;
+mod set;
+
+pub use acl::SetAclArguments;
+pub use create::CreateArguments;
+pub use edit::Edit;
+pub use multi::MultiArguments;
+pub use remove::Rm;
+pub use set::Set;
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use crate::failure::ShellError;
+use crate::shell::Shell;
+
+/// Where the data of a write comes from.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DataArguments {
+    /// The data; - for what is on standard input
+    data: Option<String>,
+    /// A file with the data
+    #[arg(long, short, value_name = "FILE", conflicts_with = "data")]
+    file: Option<PathBuf>,
+}
+
+impl DataArguments {
+    /// The data, if any is given.
+    async fn read(&self, shell: &mut Shell<'_>) -> Result<Option<Bytes>, ShellError> {
+        if let Some(file) = &self.file {
+            let read = std::fs::read(file);
+            let data =
+                read.map_err(|error| ShellError::local(&format!("read {}", file.display()), &error))?;
+            return Ok(Some(data.into()));
+        }
+        match self.data.as_deref() {
+            Some("-") => shell.read_input().await.map(Some),
+            given => Ok(given.map(|text| Bytes::copy_from_slice(text.as_bytes()))),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The commands against a server in the same process.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod common;
+mod read;
+mod write;
