@@ -3,6 +3,7 @@
 use crate::failure::ShellError;
 use crate::read;
 use crate::shell::Shell;
+use crate::transfer;
 use crate::write;
 
 /// Declares the commands: variant, arguments, name, whether it writes.
@@ -67,6 +68,16 @@ commands! {
     SetAcl(write::SetAclArguments) = "set-acl", alias: "setAcl", writes: true;
     /// Execute writes from a file or standard input: all or none
     Multi(write::MultiArguments) = "multi", writes: true;
+    /// Compare two trees
+    Diff(transfer::DiffArguments) = "diff", writes: false;
+    /// Copy a znode, or with -r a tree, also to another cluster
+    Cp(transfer::Cp) = "cp", writes: true;
+    /// Make one tree like another, also of another cluster
+    Mirror(transfer::Mirror) = "mirror", writes: true;
+    /// Write a tree, as it was after one transaction, to a file
+    Export(transfer::Export) = "export", writes: false;
+    /// Create the znodes of a file
+    Import(transfer::Import) = "import", writes: true;
 }
 
 impl ShellCommand {

@@ -72,10 +72,10 @@ impl ConnectArguments {
         connected.map_err(|error| ShellError::request(command, &self.server, &error, None))
     }
 
-    /// Opens one session after the other.
-    pub(crate) fn sessions(&self) -> Result<Sessions, Error> {
+    /// Opens one session after the other, at these servers or others.
+    pub(crate) fn sessions(&self, address: Option<&str>) -> Result<Sessions, Error> {
         let options = self.options().map_err(|error| Error::InvalidTarget(error.to_string()))?;
-        Sessions::open(options, &*self.server)
+        Sessions::open(options, address.unwrap_or(&self.server))
     }
 
     fn options(&self) -> Result<ConnectOptions, ShellError> {

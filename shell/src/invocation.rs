@@ -104,7 +104,7 @@ async fn run_once(command: &ShellCommand, flags: &ProcessArguments) -> Result<()
         let client = flags.connect.connect(command.name()).await?;
         let mut shell = Shell::new(client, io).server(&flags.connect.server).json(flags.output.json);
         shell.set_read_only(flags.connect.read_only);
-        shell = shell.sessions(|| flags.connect.sessions());
+        shell = shell.sessions(|address| flags.connect.sessions(address));
         let outcome = shell.run(command).await;
         // What was printed before a failure is part of the answer.
         let flushed = shell.flush();

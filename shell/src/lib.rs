@@ -29,6 +29,7 @@ mod json;
 mod read;
 mod shell;
 mod text;
+mod transfer;
 mod walk;
 mod write;
 

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use bytes::Bytes;
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::timeout;
 use zoolet_client::{Client, Error, ErrorCode, Sessions};
 
 use crate::command::ShellCommand;
@@ -54,8 +56,17 @@ impl fmt::Debug for ShellIo<'_> {
     }
 }
 
+/// How long other servers have to open a session.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A session with other servers, which ends when it is dropped.
+pub(crate) struct OtherSession {
+    pub(crate) client: Client,
+    _sessions: Sessions,
+}
+
 /// Opens sessions for what outlives one.
-type OpenSessions<'io> = Box<dyn Fn() -> Result<Sessions, ShellError> + 'io>;
+type OpenSessions<'io> = Box<dyn Fn(Option<&str>) -> Result<Sessions, Error> + 'io>;
 
 /// A line of a shell.
 #[derive(Debug, Parser)]
@@ -112,13 +123,11 @@ impl<'io> Shell<'io> {
         }
     }
 
-    /// How to open sessions for commands that outlive one, such as `watch`. Without it, they fail.
+    /// How to open other sessions, at the same servers or at an address: for commands that outlive a session, such as `watch`,
+    /// and those on two clusters. Without it, they fail.
     #[must_use]
-    pub fn sessions(mut self, open: impl Fn() -> Result<Sessions, Error> + 'io) -> Self {
-        let server = self.server.clone();
-        self.sessions = Some(Box::new(move || {
-            open().map_err(|error| ShellError::request("connect", &server, &error, None))
-        }));
+    pub fn sessions(mut self, open: impl Fn(Option<&str>) -> Result<Sessions, Error> + 'io) -> Self {
+        self.sessions = Some(Box::new(open));
         self
     }
 
@@ -217,10 +226,26 @@ impl<'io> Shell<'io> {
     }
 
     /// Opens sessions, which the command must close.
-    pub(crate) fn open_sessions(&self) -> Result<Sessions, ShellError> {
-        match &self.sessions {
-            Some(open) => open(),
-            None => Err(self.fail(ExitReason::Usage, "this shell has one session and cannot open others")),
+    pub(crate) fn open_sessions(&self, address: Option<&str>) -> Result<Sessions, ShellError> {
+        let Some(open) = &self.sessions else {
+            return Err(self.fail(ExitReason::Usage, "this shell has one session and cannot open others"));
+        };
+        open(address).map_err(|error| self.failed(&error))
+    }
+
+    /// Opens a session with other servers.
+    pub(crate) async fn open_other(&self, address: &str) -> Result<OtherSession, ShellError> {
+        let sessions = self.open_sessions(Some(address))?;
+        match timeout(PATIENCE, sessions.client()).await {
+            Ok(client) => {
+                Ok(OtherSession { client: client.map_err(|error| self.failed(&error))?, _sessions: sessions })
+            }
+            Err(_) => {
+                let reason = sessions.state().reason.map_or_else(String::new, |reason| format!(": {reason}"));
+                let message =
+                    format!("{}: no session at {address} within {PATIENCE:?}{reason}", self.command);
+                Err(ShellError::new(ExitReason::Unreachable, message))
+            }
         }
     }
 

@@ -67,26 +67,26 @@ fn parse_entry(text: &str) -> Result<Acl, String> {
         || format!("{text:?} must be SCHEME:ID:PERMS, such as world:anyone:r or digest:bob:HASH:cdrwa");
     let (scheme, rest) = text.split_once(':').ok_or_else(form)?;
     let (id, letters) = rest.rsplit_once(':').ok_or_else(form)?;
-    let mut perms = Perms::NONE;
-    for letter in letters.chars() {
-        perms = perms
-            | match letter {
-                'c' => Perms::CREATE,
-                'd' => Perms::DELETE,
-                'r' => Perms::READ,
-                'w' => Perms::WRITE,
-                'a' => Perms::ADMIN,
-                _ => {
-                    return Err(format!(
-                        "{letter:?} in {text:?} is not a permission: they are c, d, r, w and a"
-                    ));
-                }
-            };
-    }
+    let perms = parse_perms(letters).map_err(|why| format!("{text:?}: {why}"))?;
     if letters.is_empty() {
         return Err(form());
     }
     Ok(Acl::new(perms, scheme, id))
+}
+
+/// Reads permissions as they are shown.
+pub(crate) fn parse_perms(letters: &str) -> Result<Perms, String> {
+    letters.chars().try_fold(Perms::NONE, |perms, letter| {
+        let perm = match letter {
+            'c' => Perms::CREATE,
+            'd' => Perms::DELETE,
+            'r' => Perms::READ,
+            'w' => Perms::WRITE,
+            'a' => Perms::ADMIN,
+            _ => return Err(format!("{letter:?} is not a permission: they are c, d, r, w and a")),
+        };
+        Ok(perms | perm)
+    })
 }
 
 /// Bytes as offset, hexadecimal and ASCII.

@@ -65,7 +65,7 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
     }
     let mut shell = Shell::new(client, io).server(&connect.server).json(arguments.output.json);
     shell.set_read_only(connect.read_only);
-    shell = shell.sessions(|| connect.sessions());
+    shell = shell.sessions(|address| connect.sessions(address));
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));
     let mut editor = editor(Completion::new(runtime.handle().clone(), Rc::clone(&place)))?;
     let history = history_file();

@@ -38,7 +38,7 @@ pub struct Watch {
 impl Watch {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
-        let sessions = shell.open_sessions()?;
+        let sessions = shell.open_sessions(None)?;
         let depth = if self.recursive { usize::MAX } else { self.depth.unwrap_or(0) };
         let cache = Cache::builder(&sessions, &root).max_depth(depth).open().await;
         let cache = cache.map_err(|error| ended(shell, &error))?;

@@ -18,6 +18,9 @@ use crate::shell::Shell;
 pub struct Edit {
     /// The znode
     path: String,
+    /// The editor; without it the variables VISUAL and EDITOR say it, or else it is vi
+    #[arg(long, value_name = "COMMAND")]
+    editor: Option<String>,
     /// Do not ask before writing
     #[arg(short, long)]
     yes: bool,
@@ -42,7 +45,7 @@ impl Edit {
         let mut file =
             tempfile::Builder::new().prefix("zoolet-").suffix(&suffix).tempfile().map_err(failed)?;
         file.write_all(&old).and_then(|()| file.flush()).map_err(failed)?;
-        let editor = editor();
+        let editor = self.editor.clone().unwrap_or_else(editor);
         // By a shell, because the variable may have arguments.
         let status = Command::new("sh")
             .arg("-c")

@@ -1,8 +1,8 @@
 //! Commands on a test server, and what they print.
 
 use serde_json::Value;
-use zoolet::Client;
 use zoolet::testing::TestServer;
+use zoolet::{Client, Error, Sessions};
 use zoolet_shell::{ExitReason, Shell, ShellError, ShellIo};
 
 /// What a command has printed, and how it ended.
@@ -44,6 +44,27 @@ pub async fn run(zk: &TestServer, line: &str) -> Ran {
 
 /// Runs a line with an input, and with an answer to every question.
 pub async fn run_with(client: &Client, line: &str, input: &[u8], answer: Option<&str>) -> Ran {
+    run_in(client, line, input, answer, |_| panic!("no other session is needed")).await
+}
+
+/// Runs a line that opens other sessions, at this server or, for any address, at another.
+pub async fn run_between(zk: &TestServer, other: &TestServer, line: &str, answer: Option<&str>) -> Ran {
+    let open = |address: Option<&str>| {
+        let server = if address.is_some() { other } else { zk };
+        Sessions::open(server.options(), server.connector())
+    };
+    let client = zk.client().await;
+    let run = run_in(&client, line, b"", answer, open);
+    zk.pass_time_until(run).await.unwrap()
+}
+
+async fn run_in(
+    client: &Client,
+    line: &str,
+    input: &[u8],
+    answer: Option<&str>,
+    open: impl Fn(Option<&str>) -> Result<Sessions, Error>,
+) -> Ran {
     let (mut out, mut notes, mut questions) = (Vec::new(), Vec::new(), String::new());
     let mut io = ShellIo::new(&mut out, &mut notes).input(input);
     if let Some(answer) = answer {
@@ -52,7 +73,7 @@ pub async fn run_with(client: &Client, line: &str, input: &[u8], answer: Option<
             Ok(answer.to_owned())
         });
     }
-    let mut shell = Shell::new(client.clone(), io).server("zk:2181");
+    let mut shell = Shell::new(client.clone(), io).server("zk:2181").sessions(open);
     let outcome = shell.run_line(line).await;
     drop(shell);
     let text = |bytes| String::from_utf8(bytes).unwrap();

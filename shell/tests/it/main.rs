@@ -3,5 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod common;
+mod line;
 mod read;
+mod transfer;
+mod watch;
 mod write;

@@ -1,0 +1,183 @@
+//! `cp`, `mirror` and `diff`: two trees, of one cluster or of two.
+
+use super::MovedZnode;
+use super::apply::{Applying, apply, note_ephemerals, plan};
+use super::compare::{Comparison, Difference};
+use super::source::Source;
+use crate::diff;
+use crate::failure::{ExitReason, ShellError};
+use crate::shell::{OtherSession, Shell};
+use crate::text::{acl_entry, count, shown};
+use serde_json::json;
+
+/// Two places.
+#[derive(Debug, clap::Args)]
+struct Places {
+    /// The tree
+    from: String,
+    /// The other one, by the path of its root
+    to: String,
+    /// The servers of the other one, if they are not the same
+    #[arg(long, value_name = "ADDRESS")]
+    to_server: Option<String>,
+    /// Leave ACLs aside
+    #[arg(long)]
+    no_acl: bool,
+}
+
+impl Places {
+    /// The session of the other place if it has one of its own, and both roots.
+    async fn open(&self, shell: &Shell<'_>) -> Result<(Option<OtherSession>, String, String), ShellError> {
+        let other = match &self.to_server {
+            Some(address) => Some(shell.open_other(address).await?),
+            None => None,
+        };
+        let (from, to) = (shell.path(&self.from), shell.path(&self.to));
+        let is_inside =
+            |one: &str, other: &str| other == one || one == "/" || other.starts_with(&format!("{one}/"));
+        if self.to_server.is_none() && (is_inside(&from, &to) || is_inside(&to, &from)) {
+            return Err(shell.fail(
+                ExitReason::Usage,
+                format!("{from} and {to} are not two places: one has the other in it"),
+            ));
+        }
+        Ok((other, from, to))
+    }
+}
+
+/// The arguments of `diff`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit code 1 if they differ. Example: zoolet diff /app /app --to-server zk2:2181")]
+pub struct DiffArguments {
+    #[command(flatten)]
+    places: Places,
+}
+
+impl DiffArguments {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let (other, from, to) = self.places.open(shell).await?;
+        let target = other.as_ref().map_or_else(|| shell.client.clone(), |other| other.client.clone());
+        let client = shell.client.clone();
+        let (left, right) = (Source::live(&client, &from, None), Source::live(&target, &to, None));
+        let compared = Comparison::new(left, right, !self.places.no_acl).await;
+        let mut compared = compared.map_err(|error| shell.failed(&error))?;
+        let mut differences = 0;
+        while let Some((path, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
+            differences += 1;
+            print(shell, path.as_str(), &difference)?;
+        }
+        note_ephemerals(shell, compared.ephemerals());
+        match differences {
+            0 => Ok(()),
+            more => {
+                Err(shell
+                    .fail(ExitReason::Absent, format!("{} of {from} and {to} differ", count(more, "znode"))))
+            }
+        }
+    }
+}
+
+/// `-` is for what only the first tree has, `+` for what only the other has, and `~` for what differs.
+fn print(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> Result<(), ShellError> {
+    let sign = match difference {
+        Difference::OnlyLeft(_) => "-",
+        Difference::OnlyRight => "+",
+        Difference::Changed { .. } => "~",
+    };
+    if shell.json {
+        let kind = match difference {
+            Difference::OnlyLeft(_) => json!({"path": path, "only": "left"}),
+            Difference::OnlyRight => json!({"path": path, "only": "right"}),
+            Difference::Changed { left, right } => {
+                json!({"path": path, "data": left.data != right.data, "acl": left.acl != right.acl})
+            }
+        };
+        return shell.json_line(&kind);
+    }
+    shell.line(format!("{sign} {}", shown(path)))?;
+    let Difference::Changed { left, right } = difference else { return Ok(()) };
+    if left.data != right.data {
+        shell.print(diff::of_data(&left.data, &right.data).as_bytes())?;
+    }
+    let entries = |znode: &MovedZnode| {
+        let entries: Vec<_> = znode.acl.iter().flatten().map(acl_entry).collect();
+        entries.join(",")
+    };
+    if left.acl == right.acl {
+        Ok(())
+    } else {
+        shell.line(format!("  acl {} is {}", entries(left), entries(right)))
+    }
+}
+
+/// The arguments of `cp`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A copy that was interrupted goes on where it stopped. Example: zoolet cp -r /app /app --to-server zk2:2181"
+)]
+pub struct Cp {
+    #[command(flatten)]
+    places: Places,
+    /// Everything below it too
+    #[arg(short, long)]
+    recursive: bool,
+    /// Replace data and ACLs of znodes that are there and differ
+    #[arg(long)]
+    overwrite: bool,
+}
+
+impl Cp {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let (other, from, to) = self.places.open(shell).await?;
+        let target = other.as_ref().map_or_else(|| shell.client.clone(), |other| other.client.clone());
+        let depth = if self.recursive { None } else { Some(0) };
+        let client = shell.client.clone();
+        let sources = (Source::live(&client, &from, depth), Source::target(&target, &to, depth));
+        let what = Applying {
+            overwrite: self.overwrite,
+            delete: false,
+            with_acl: !self.places.no_acl,
+            dry_run: false,
+        };
+        apply(shell, &target, &to, sources, what).await.and_then(|applied| applied.finish(shell))
+    }
+}
+
+/// The arguments of `mirror`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: zoolet mirror --dry-run /app /app --to-server zk2:2181")]
+pub struct Mirror {
+    #[command(flatten)]
+    places: Places,
+    /// Do not ask before changing the other tree
+    #[arg(short, long)]
+    yes: bool,
+    /// Print what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
+impl Mirror {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let (other, from, to) = self.places.open(shell).await?;
+        let target = other.as_ref().map_or_else(|| shell.client.clone(), |other| other.client.clone());
+        if to == "/" || shell.is_of_server(&to) {
+            return Err(
+                shell.fail(ExitReason::Usage, format!("{to} belongs to the server and is never replaced"))
+            );
+        }
+        let client = shell.client.clone();
+        let sources = || (Source::live(&client, &from, None), Source::target(&target, &to, None));
+        let what =
+            |dry_run| Applying { overwrite: true, delete: true, with_acl: !self.places.no_acl, dry_run };
+        if self.dry_run {
+            return apply(shell, &target, &to, sources(), what(true)).await.map(drop);
+        }
+        if !self.yes {
+            // The same comparison twice: once to count, once to change.
+            let planned = plan(shell, &to, sources(), what(false)).await?;
+            shell.confirm(&format!("At {}: {planned}?", shown(&to)))?;
+        }
+        apply(shell, &target, &to, sources(), what(false)).await.and_then(|applied| applied.finish(shell))
+    }
+}

@@ -1,0 +1,129 @@
+//! `export`: a tree as it was after one transaction, as a file.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::IntoFuture as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use zoolet_client::{Client, Error, ErrorCode, Stat};
+use zoolet_recipes::{Cache, CacheError};
+
+use super::MovedZnode;
+use super::apply::is_masked;
+use super::format::{ExportHeader, FileFormat, write};
+use crate::failure::{ExitReason, ShellError};
+use crate::shell::Shell;
+use crate::text::{count, shown};
+use crate::walk::WalkPath;
+
+/// Most requests in flight.
+const WINDOW: usize = 128;
+
+/// The arguments of `export`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Data is a consistent cut: everything as it was after one transaction, which the file names. ACLs are read after \
+    it, as no server reports their changes. Example: zoolet export /app app.json"
+)]
+pub struct Export {
+    /// The tree
+    path: String,
+    /// The file; standard output if it is not given
+    file: Option<PathBuf>,
+    /// What the file is for
+    #[arg(long, value_name = "FORMAT", default_value = "zoolet")]
+    format: FileFormat,
+    /// Leave ACLs out
+    #[arg(long)]
+    no_acl: bool,
+}
+
+impl Export {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let root = shell.path(&self.path);
+        let sessions = shell.open_sessions(None)?;
+        let cache = Cache::builder(&sessions, &root).open().await.map_err(|error| match error {
+            CacheError::SessionsEnded(error) => shell.failed(&error),
+            error => shell.fail(ExitReason::Refused, error),
+        })?;
+        let cut = cache.snapshot();
+        if let Some((path, reason)) = cut.unreadable().next() {
+            let message = format!(
+                "{} cannot be read ({reason:?}), and a part must not pass for the whole",
+                shown(path)
+            );
+            return Err(shell.fail(ExitReason::Refused, message));
+        }
+        if !cut.contains(&root) {
+            return Err(shell.fail(ExitReason::Absent, format!("there is no znode {}", shown(&root))));
+        }
+        let mut znodes = BTreeMap::new();
+        let mut ephemerals = 0;
+        for entry in cut.iter() {
+            if entry.stat().ephemeral_owner.0 != 0 {
+                ephemerals += 1;
+                continue;
+            }
+            let data = entry.value().cloned().unwrap_or_default();
+            znodes.insert(WalkPath::new(entry.path()), (MovedZnode { data, acl: None }, *entry.stat()));
+        }
+        let header = ExportHeader { root: root.clone(), zxid: cut.as_of(), znodes: znodes.len(), ephemerals };
+        drop((cut, cache));
+        sessions.close().await;
+        if !self.no_acl {
+            self.read_acls(shell, &mut znodes).await?;
+        }
+        let text = write(self.format, &header, &znodes);
+        match &self.file {
+            None => shell.print(&text)?,
+            Some(file) => save(file, &text)
+                .map_err(|error| ShellError::local(&format!("write {}", file.display()), &error))?,
+        }
+        let (znodes, zxid) = (count(header.znodes, "znode"), header.zxid);
+        shell.note(format!("{znodes} as of zxid {zxid}; left out: {}", count(ephemerals, "ephemeral")));
+        Ok(())
+    }
+
+    async fn read_acls(
+        &self,
+        shell: &Shell<'_>,
+        znodes: &mut BTreeMap<WalkPath, (MovedZnode, Stat)>,
+    ) -> Result<(), ShellError> {
+        let client: &Client = &shell.client;
+        let mut in_flight = VecDeque::new();
+        let mut unread = znodes.iter_mut();
+        loop {
+            while in_flight.len() < WINDOW {
+                let Some((path, znode)) = unread.next() else { break };
+                in_flight.push_back((path, znode, client.get_acl(path.as_str()).into_future()));
+            }
+            let Some((path, (znode, _), reply)) = in_flight.pop_front() else { return Ok(()) };
+            match reply.await {
+                Ok((acl, _)) if is_masked(&acl) => {
+                    let message = format!(
+                        "the ACL of {} has digests that this session may not see: give credentials with the right `a`, or leave ACLs out with --no-acl",
+                        shown(path.as_str())
+                    );
+                    return Err(shell.fail(ExitReason::Refused, message));
+                }
+                Ok((acl, _)) => znode.acl = Some(acl),
+                Err(error) => accept_deleted(error).map_err(|error| shell.failed(&error))?,
+            }
+        }
+    }
+}
+
+/// A znode of the cut may be gone by now, and its ACL with it.
+fn accept_deleted(error: Error) -> Result<(), Error> {
+    if error.code() == Some(ErrorCode::NoNode) { Ok(()) } else { Err(error) }
+}
+
+/// The whole file or nothing.
+fn save(file: &Path, text: &[u8]) -> std::io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut whole = tempfile::NamedTempFile::new_in(folder)?;
+    whole.write_all(text)?;
+    whole.as_file().sync_all()?;
+    whole.persist(file)?;
+    Ok(())
+}

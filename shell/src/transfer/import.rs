@@ -1,0 +1,54 @@
+//! `import`: the znodes of a file.
+
+use std::path::PathBuf;
+
+use super::apply::{Applying, apply};
+use super::format::read;
+use super::source::Source;
+use crate::failure::{ExitReason, ShellError};
+use crate::shell::Shell;
+
+/// The arguments of `import`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "It reads files of `export`, of zk-shell and of ZooNavigator. An import that was interrupted goes on where it \
+    stopped. Example: zoolet import app.json /app"
+)]
+pub struct Import {
+    /// The file; - for standard input
+    file: PathBuf,
+    /// Where its root is placed
+    path: String,
+    /// Replace data and ACLs of znodes that are there and differ
+    #[arg(long)]
+    overwrite: bool,
+    /// Give everybody all rights, whatever the file says
+    #[arg(long)]
+    no_acl: bool,
+    /// Print what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
+impl Import {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let to = shell.path(&self.path);
+        let place = self.file.display().to_string();
+        let text = match &*place {
+            "-" => shell.read_input().await?.to_vec(),
+            _ => std::fs::read(&self.file)
+                .map_err(|error| ShellError::local(&format!("read {place}"), &error))?,
+        };
+        let znodes = read(&text).map_err(|why| shell.fail(ExitReason::Usage, format!("{place}: {why}")))?;
+        let client = shell.client.clone();
+        let sources = (Source::file(znodes), Source::target(&client, &to, None));
+        let what = Applying {
+            overwrite: self.overwrite,
+            delete: false,
+            with_acl: !self.no_acl,
+            dry_run: self.dry_run,
+        };
+        let applied = apply(shell, &client, &to, sources, what).await?;
+        if self.dry_run { Ok(()) } else { applied.finish(shell) }
+    }
+}

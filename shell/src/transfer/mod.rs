@@ -1,0 +1,25 @@
+//! Commands that move trees: between two places of any two clusters, and to and from files.
+
+mod apply;
+mod compare;
+mod copy;
+mod export;
+mod format;
+mod import;
+mod source;
+
+pub use copy::{Cp, DiffArguments, Mirror};
+pub use export::Export;
+pub use import::Import;
+
+use zoolet_client::Acl;
+
+use bytes::Bytes;
+
+/// A znode that is moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MovedZnode {
+    pub(crate) data: Bytes,
+    /// Absent in a file without ACLs.
+    pub(crate) acl: Option<Vec<Acl>>,
+}

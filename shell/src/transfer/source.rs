@@ -1,0 +1,84 @@
+//! Where the znodes of a transfer come from: a live tree, or what was read from a file.
+
+use std::collections::{BTreeMap, btree_map};
+
+use zoolet_client::{Client, Error, ErrorCode};
+
+use super::MovedZnode;
+use crate::walk::{Reading, Walk, WalkPath};
+
+/// Znodes in the order of a walk, each with its path below the root, which itself is `/`.
+pub(super) struct Source<'c> {
+    origin: Origin<'c>,
+    /// Ephemerals end with their sessions, so they are not moved.
+    pub(super) ephemerals: usize,
+}
+
+enum Origin<'c> {
+    Live { walk: Box<Walk<'c>>, root: String, may_be_absent: bool },
+    File(btree_map::IntoIter<WalkPath, MovedZnode>),
+}
+
+impl<'c> Source<'c> {
+    /// A tree. What the servers keep for themselves is left out.
+    pub(super) fn live(client: &'c Client, root: &str, depth: Option<usize>) -> Self {
+        let walk = Walk::new(client, root, Reading { data: true, acl: true, depth });
+        Self::new(Origin::Live { walk: Box::new(walk), root: root.to_owned(), may_be_absent: false })
+    }
+
+    /// A tree that may be absent.
+    pub(super) fn target(client: &'c Client, root: &str, depth: Option<usize>) -> Self {
+        let mut source = Self::live(client, root, depth);
+        if let Origin::Live { may_be_absent, .. } = &mut source.origin {
+            *may_be_absent = true;
+        }
+        source
+    }
+
+    pub(super) fn file(znodes: BTreeMap<WalkPath, MovedZnode>) -> Self {
+        Self::new(Origin::File(znodes.into_iter()))
+    }
+
+    fn new(origin: Origin<'c>) -> Self {
+        Self { origin, ephemerals: 0 }
+    }
+
+    /// # Errors
+    /// Whatever keeps a znode from being read: a part of a tree must not pass for the whole.
+    pub(super) async fn next(&mut self) -> Result<Option<(WalkPath, MovedZnode)>, Error> {
+        let (walk, root, may_be_absent) = match &mut self.origin {
+            Origin::File(znodes) => return Ok(znodes.next()),
+            Origin::Live { walk, root, may_be_absent } => (walk, root, *may_be_absent),
+        };
+        loop {
+            let (path, visit) = match walk.next().await {
+                Ok(Some(visited)) => visited,
+                Ok(None) => return Ok(None),
+                Err(error) if may_be_absent && error.code() == Some(ErrorCode::NoNode) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            if let Some(error) = visit.error {
+                return Err(error);
+            }
+            if root == "/" && (path == "/zookeeper" || path.starts_with("/zookeeper/")) {
+                continue;
+            }
+            if visit.stat.is_some_and(|stat| stat.ephemeral_owner.0 != 0) {
+                self.ephemerals += 1;
+                continue;
+            }
+            let below = if root == "/" { &*path } else { path.get(root.len()..).unwrap_or_default() };
+            let below = WalkPath::new(if below.is_empty() { "/" } else { below });
+            return Ok(Some((below, MovedZnode { data: visit.data.unwrap_or_default(), acl: visit.acl })));
+        }
+    }
+}
+
+/// The path of what is at `below` in the tree at `root`.
+pub(super) fn placed(root: &str, below: &WalkPath) -> String {
+    match (root, below.as_str()) {
+        (root, "/") => root.to_owned(),
+        ("/", below) => below.to_owned(),
+        (root, below) => format!("{root}{below}"),
+    }
+}
