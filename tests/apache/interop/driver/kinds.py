@@ -51,6 +51,7 @@ ZOOLET_TWO = Kind("**Zoolet**", "zoolet", "semaphore:2")
 
 CURATOR_LATCH = Kind("Curator", "curator", "election")
 ZOOLET_ELECTION = Kind("**Zoolet**", "zoolet", "election")
+ZOOLET_RUN = Kind("**Zoolet** `run`", "zoolet", "election:run")
 
 
 def table(title, kinds, text):
@@ -94,9 +95,10 @@ TABLES = [
     Curator          | ok    ok
     Zoolet           | ok    ok
     """),
-    table("Election", [CURATOR_LATCH, ZOOLET_ELECTION], """
-    Curator          | ok    ok
-    Zoolet           | ok    ok
+    table("Election", [CURATOR_LATCH, ZOOLET_ELECTION, ZOOLET_RUN], """
+    Curator          | ok    ok    ok
+    Zoolet           | ok    ok    ok
+    run              | ok    ok    ok
     """),
 ]
 
@@ -109,7 +111,7 @@ COMPANIES = [
     ("Curator's markers", (ZOOLET_READ, ZOOLET_WRITE, CURATOR_READ, CURATOR_WRITE)),
     ("kazoo's markers", (ZOOLET_KAZOO_READ, ZOOLET_KAZOO_WRITE, KAZOO_READ, KAZOO_WRITE)),
     ("Semaphore of one", (ZOOLET_ONE, CURATOR_ONE)),
-    ("Election", (ZOOLET_ELECTION, CURATOR_LATCH)),
+    ("Election", (ZOOLET_ELECTION, ZOOLET_RUN, CURATOR_LATCH)),
 ]
 
 # Which client may revoke the lock of the other.

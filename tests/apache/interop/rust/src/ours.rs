@@ -1,8 +1,12 @@
 //! Our recipes, and what the driver wants to know of the tree.
 
-use zoolet_client::{Client, ErrorCode};
+use std::ops::ControlFlow;
+
+use tokio::sync::oneshot;
+use tokio::task::{AbortHandle, JoinHandle};
+use zoolet_client::{Client, ErrorCode, Sessions};
 use zoolet_recipes::{
-    Algorithm, Compat, Election, Guard, Leadership, Lock, Markers, Permit, ReadGuard, RwLock, Semaphore,
+    Algorithm, Compat, Election, Guard, Leadership, Lock, LockError, Markers, Permit, ReadGuard, RwLock, Semaphore,
     WriteGuard, revoke,
 };
 
@@ -15,6 +19,8 @@ pub(crate) enum Held {
     Write(WriteGuard),
     Permit(Permit),
     Leadership(Leadership),
+    /// What an election over sessions works on, until it is told to end.
+    Run { end: oneshot::Sender<()>, run: JoinHandle<Result<(), LockError>> },
 }
 
 impl Held {
@@ -25,6 +31,10 @@ impl Held {
             Self::Write(guard) => guard.release().await?,
             Self::Permit(permit) => permit.release().await?,
             Self::Leadership(leadership) => leadership.resign().await?,
+            Self::Run { end, run } => {
+                let _ = end.send(());
+                return Ok(run.await??);
+            }
         };
         Ok(())
     }
@@ -54,9 +64,46 @@ pub(crate) async fn acquire(client: &Client, dir: &str, kind: &str) -> Outcome<H
         ["read", "kazoo"] => Held::Read(rw_lock.markers(Markers::Kazoo).build().read().await?),
         ["write", "kazoo"] => Held::Write(rw_lock.markers(Markers::Kazoo).build().write().await?),
         ["semaphore", max] => Held::Permit(Semaphore::new(client, dir, max.parse()?).acquire(1).await?),
+        ["election", "run"] => lead(client, dir).await?,
         ["election"] => Held::Leadership(Election::new(client, dir).campaign("zoolet").await?),
         _ => return Err(format!("{kind}: no such kind").into()),
     })
+}
+
+/// Leads by `Election::run`, over sessions of its own.
+async fn lead(client: &Client, dir: &str) -> Outcome<Held> {
+    let server = client.server().ok_or("no server")?.to_string();
+    let sessions = Sessions::open(Client::options().session_timeout(SESSION), server)?;
+    let (leads, leading) = oneshot::channel();
+    let (end, ending) = oneshot::channel();
+    let (mut leads, mut ending) = (Some(leads), Some(ending));
+    let dir = dir.to_owned();
+    let run = tokio::spawn(async move {
+        let campaign = |zk: &Client| Election::new(zk, &dir).campaign("zoolet");
+        let work = |_leadership: Leadership| {
+            let (leads, ending) = (leads.take(), ending.take());
+            async move {
+                let (Some(leads), Some(ending)) = (leads, ending) else { return ControlFlow::Break(()) };
+                let _ = leads.send(());
+                let _ = ending.await;
+                ControlFlow::Break(())
+            }
+        };
+        Election::run(&sessions, campaign, work).await
+    });
+    let waiting = Aborting(run.abort_handle());
+    leading.await?;
+    std::mem::forget(waiting);
+    Ok(Held::Run { end, run })
+}
+
+/// A candidate that gives up if it is dropped.
+struct Aborting(AbortHandle);
+
+impl Drop for Aborting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// `revoke ID DIR`, and for the driver `create ID PATH DATA`, `get ID PATH` and `ephemerals ID PATH`, which is all of them below a path.
