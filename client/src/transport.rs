@@ -222,6 +222,10 @@ where
 /// The hosts and the chroot of a connect string.
 pub(crate) fn parse(text: &str) -> Result<(Vec<Host>, &str), Error> {
     if let Some((scheme, hosts)) = text.split_once("://") {
+        if scheme == "dns-srv" {
+            let hint = "SRV records are not read: name the hosts, and replace them by `update_servers`";
+            return Err(Error::InvalidTarget(format!("{text:?}: {hint}")));
+        }
         let hint =
             format!("{text:?}: a connect string has no scheme: leave out \"{scheme}://\", as in {hosts:?}");
         return Err(Error::InvalidTarget(hint));
@@ -339,6 +343,12 @@ mod tests {
         assert_eq!(reason("h1:2181/x,h2:2181/x"), format!("{fix}. {other}"));
         assert_eq!(reason("h1:2181/x,h2:2181"), format!("{fix}. {other}"));
         assert_eq!(reason("h1/x,h2/y"), format!("the chroot stands once, after the last host. {other}"));
+    }
+
+    #[test]
+    fn a_name_of_srv_records_is_refused_and_not_taken_for_a_host() {
+        let hint = "SRV records are not read: name the hosts, and replace them by `update_servers`";
+        assert_eq!(reason("dns-srv://_zk._tcp.example.com/app"), hint);
     }
 
     #[test]
