@@ -257,6 +257,25 @@ async fn what_was_asked_for_without_a_connection_does_not_meet_a_znode_that_has_
 }
 
 #[tokio::test]
+async fn a_write_that_is_tried_again_after_a_pause_does_not_meet_a_znode_that_has_come_meanwhile() {
+    let world = World::start().await;
+    let keep = world.keep("ours");
+    world.time(keep.present()).await.unwrap();
+    let refused = op(OpCode::SetData).session(world.session().await);
+    let fault = world.zk.faults().on(refused).fail(ErrorCode::SystemError).unwrap();
+    let updated = keep.update("ours 2");
+    world.zk.advance(std::time::Duration::from_secs(20)).await.unwrap();
+    assert_eq!(refused_by(&keep.state()), Some(ErrorCode::SystemError));
+    // In the pause; of the same version.
+    let other = world.zk.client().await;
+    other.multi().delete(PATH).add(other.create(PATH, "theirs").ephemeral()).await.unwrap();
+    world.zk.faults().remove(fault);
+    world.zk.advance(std::time::Duration::from_secs(20)).await.unwrap();
+    assert_eq!(world.node(), Some(("theirs".into(), other.session_id())));
+    drop(updated);
+}
+
+#[tokio::test]
 async fn a_takeover_replaces_a_foreign_znode_in_one_transaction_and_its_version() {
     let world = World::start().await;
     let others = world.others();
