@@ -37,7 +37,7 @@ pub(super) struct Taker<'q> {
 
 /// The names in the directories, and the watches on them.
 struct QueueListing {
-    /// Items that nobody holds, in order.
+    /// Items that nobody holds, in no order.
     free: Vec<(ItemName, String)>,
     /// Whether there are items that somebody holds.
     some_are_held: bool,
@@ -68,12 +68,12 @@ impl<'q> Taker<'q> {
     pub(super) async fn take(&self, waits: bool) -> Result<Option<Delivery>, Error> {
         let mut watched = Watched::Nothing;
         loop {
-            let listing = self.list(watched).await?;
+            let mut listing = self.list(watched).await?;
             let now = wall_millis(self.client.clock(), Duration::ZERO);
             if self.move_due(&listing, now).await? {
                 continue;
             }
-            if let Some((name, item)) = self.choose(&listing.free) {
+            if let Some((name, item)) = self.choose(&mut listing.free) {
                 if let Some(delivery) = self.try_item(*name, item).await? {
                     return Ok(Some(delivery));
                 }
@@ -110,8 +110,7 @@ impl<'q> Taker<'q> {
         let (items, delayed) = (names(items)?, names(delayed)?);
         let taken: HashSet<String> = names(taken)?.into_iter().collect();
         let items = items.into_iter().filter_map(|name| Some((ItemName::parse(&name)?, name)));
-        let (held, mut free): (Vec<_>, Vec<_>) = items.partition(|(_, name)| taken.contains(name));
-        free.sort();
+        let (held, free): (Vec<_>, Vec<_>) = items.partition(|(_, name)| taken.contains(name));
         let delayed = delayed.into_iter().filter_map(|name| Some((DelayedName::parse(&name)?, name)));
         let mut delayed: Vec<_> = delayed.collect();
         delayed.sort();
@@ -128,9 +127,10 @@ impl<'q> Taker<'q> {
     }
 
     /// The first item; after collisions a random one of the first, so that takers do not run after each other.
-    fn choose<'l>(&self, free: &'l [(ItemName, String)]) -> Option<&'l (ItemName, String)> {
-        let width = self.queue.width.load(Relaxed).min(free.len()).max(1);
-        free.get((self.client.random_u128() % width as u128) as usize)
+    fn choose<'l>(&self, free: &'l mut [(ItemName, String)]) -> Option<&'l (ItemName, String)> {
+        let width = self.queue.width.load(Relaxed).min(free.len());
+        let index = (self.client.random_u128() % width.max(1) as u128) as usize;
+        (width > 0).then(|| &*free.select_nth_unstable(index).1)
     }
 
     /// Moves delayed items that are due to the others; whether there were any.
