@@ -20,6 +20,25 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     orders.put("4 plums, tomorrow").delay(Duration::from_secs(24 * 3600)).await?;
 
+    server.pass_time_until(work(&server, &sessions, &orders)).await??;
+    let results = server.children("/results").len();
+    let dead = server.children("/orders/queue/dead");
+    println!("{results} results, dead: {dead:?}");
+    assert_eq!((results, dead.len(), numbers.get().await?), (2, 1, 3));
+
+    // The next day.
+    let mut delivery = server.pass_time_until(orders.take()).await??;
+    println!("{:?}", delivery.data());
+    delivery.done().await?;
+    Ok(())
+}
+
+/// Writes a result for each order.
+async fn work(
+    server: &TestServer,
+    sessions: &Sessions,
+    orders: &Queue,
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut lost = false;
     while orders.counts().await?.items > 0 {
         let Some(mut delivery) = orders.try_take().await? else { continue };
@@ -37,20 +56,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             server.expire_session(client.session_id()).await?;
         }
         let result = client.create("/results/r-", order).sequential();
-        match server.pass_time_until(delivery.done_with([result.into()])).await? {
+        match delivery.done_with([result.into()]).await {
             Err(QueueError::NotHeld { .. } | QueueError::Unknown { .. }) => println!("delivered again"),
             finished => finished?,
         }
     }
-
-    let results = server.children("/results").len();
-    let dead = server.children("/orders/queue/dead");
-    println!("{results} results, dead: {dead:?}");
-    assert_eq!((results, dead.len(), numbers.get().await?), (2, 1, 3));
-
-    // The next day.
-    let mut delivery = server.pass_time_until(orders.take()).await??;
-    println!("{:?}", delivery.data());
-    delivery.done().await?;
     Ok(())
 }
