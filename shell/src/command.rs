@@ -41,7 +41,7 @@ commands! {
     /// Print the metadata of a znode
     Stat(read::StatArguments) = "stat", writes: false;
     /// Draw a znode and all below it
-    Tree(read::Tree) = "tree", writes: false;
+    Tree(read::TreeArguments) = "tree", writes: false;
     /// List the paths below a znode that match
     Find(read::Find) = "find", writes: false;
     /// Search the data of a znode and all below it
@@ -55,7 +55,15 @@ commands! {
     /// Print the identities of the session
     WhoAmI(read::WhoAmI) = "whoami", writes: false;
     /// Print the changes of a znode or a tree as they happen
-    Watch(read::Watch) = "watch", alias: "addWatch", writes: false;
+    Watch(read::WatchArguments) = "watch", alias: "addWatch", writes: false;
+    /// Print what every server says to a four-letter word, side by side
+    Words(read::Words) = "words", writes: false;
+    /// Print which session owns which ephemerals, and from where
+    Sessions(read::SessionsArguments) = "sessions", writes: false;
+    /// Print who holds locks, and who waits
+    Locks(read::Locks) = "locks", writes: false;
+    /// Print the limits of a tree, and what it uses
+    Quota(write::Quota) = "quota", alias: "listquota", writes: false;
     /// Create a znode
     Create(write::CreateArguments) = "create", writes: true;
     /// Replace the data of a znode
@@ -68,6 +76,8 @@ commands! {
     SetAcl(write::SetAclArguments) = "set-acl", alias: "setAcl", writes: true;
     /// Execute writes from a file or standard input: all or none
     Multi(write::MultiArguments) = "multi", writes: true;
+    /// Limit a tree
+    SetQuota(write::SetQuota) = "set-quota", alias: "setquota", writes: true;
     /// Compare two trees
     Diff(transfer::DiffArguments) = "diff", writes: false;
     /// Copy a znode, or with -r a tree, also to another cluster

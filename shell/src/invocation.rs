@@ -5,12 +5,13 @@ use std::io::{self, IsTerminal as _, Write as _};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::answer::{Answer, ShellIo};
 use crate::command::ShellCommand;
 use crate::connect::ConnectArguments;
 use crate::failure::ShellError;
 use crate::interactive::ask_at_terminal;
 use crate::interrupt::until_interrupted;
-use crate::shell::{Shell, ShellIo};
+use crate::shell::Shell;
 
 /// The place of the first command in the help of a program that has others.
 const FIRST_IN_HELP: usize = 1000;
@@ -101,6 +102,11 @@ async fn run_once(command: &ShellCommand, flags: &ProcessArguments) -> Result<()
         io = io.ask(ask_at_terminal);
     }
     let work = async {
+        if let ShellCommand::Words(words) = command {
+            let server = flags.connect.server.clone();
+            let mut answer = Answer { io, server, command: command.name(), json: flags.output.json };
+            return words.ask(&mut answer).await;
+        }
         let client = flags.connect.connect(command.name()).await?;
         let mut shell = Shell::new(client, io).server(&flags.connect.server).json(flags.output.json);
         shell.set_read_only(flags.connect.read_only);

@@ -18,6 +18,7 @@
 //!
 //! The manual is `docs/shell.md`.
 
+mod answer;
 mod command;
 mod connect;
 mod diff;
@@ -33,9 +34,10 @@ mod transfer;
 mod walk;
 mod write;
 
+pub use answer::ShellIo;
 pub use command::ShellCommand;
 pub use connect::ConnectArguments;
 pub use failure::{ExitReason, ShellError};
 pub use interactive::{ShellArguments, run_shell};
 pub use invocation::{Invocation, OutputArguments, ProcessArguments, run};
-pub use shell::{Shell, ShellIo};
+pub use shell::Shell;

@@ -16,10 +16,11 @@ use rustyline::{CompletionType, DefaultEditor, Editor};
 use tokio::runtime::Runtime;
 use zoolet_client::SessionState;
 
+use crate::answer::ShellIo;
 use crate::failure::ShellError;
 use crate::interrupt::until_interrupted;
 use crate::invocation::{ProcessArguments, start_runtime};
-use crate::shell::{Shell, ShellIo};
+use crate::shell::Shell;
 use complete::{Completion, Place};
 
 /// Most lines that are remembered.
@@ -55,6 +56,8 @@ pub fn run_shell(mut arguments: ShellArguments) -> Result<(), ShellError> {
 
 fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), ShellError> {
     let connect = &arguments.connect;
+    // Before anything listens for Ctrl-C: it takes the signal for itself, and whoever listens later passes it on.
+    let mut editor = editor()?;
     let client = runtime.block_on(until_interrupted(connect.connect("sh")))?;
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let (mut out, mut notes) = (io::stdout(), io::stderr());
@@ -67,7 +70,7 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
     shell.set_read_only(connect.read_only);
     shell = shell.sessions(|address| connect.sessions(address));
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));
-    let mut editor = editor(Completion::new(runtime.handle().clone(), Rc::clone(&place)))?;
+    editor.set_helper(Some(Completion::new(runtime.handle().clone(), Rc::clone(&place))));
     let history = history_file();
     if let Some(file) = history.as_ref().filter(|_| is_terminal) {
         // There is none at first.
@@ -92,7 +95,8 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
         }
         let outcome = runtime.block_on(until_interrupted(async {
             if shell.client.state().is_final() {
-                shell.note(format!("the session is over ({:?}): opening another", shell.client.state()));
+                let state = shell.client.state();
+                shell.note(format!("the session is over ({state:?}): opening another"));
                 shell.client = connect.connect("sh").await?;
             }
             shell.run_line(line).await
@@ -113,12 +117,11 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
     outcome
 }
 
-fn editor(completion: Completion) -> Result<Editor<Completion, FileHistory>, ShellError> {
+fn editor() -> Result<Editor<Completion, FileHistory>, ShellError> {
     let failed = |error| ShellError::local("use the terminal", &io::Error::other(error));
     let mut editor = Editor::new().map_err(failed)?;
     editor.set_completion_type(CompletionType::List);
     editor.set_max_history_size(HISTORY).map_err(failed)?;
-    editor.set_helper(Some(completion));
     Ok(editor)
 }
 

@@ -5,19 +5,25 @@ mod data;
 mod find;
 mod grep;
 mod list;
+mod locks;
+mod sessions;
 mod tree;
 mod usage;
 mod watch;
+mod words;
 
 pub use access::{AclArguments, WhoAmI};
 pub use data::{Get, StatArguments};
 pub use find::Find;
 pub use grep::Grep;
 pub use list::Ls;
-pub use tree::Tree;
+pub use locks::Locks;
+pub use sessions::SessionsArguments;
+pub use tree::TreeArguments;
 pub(crate) use usage::descendants;
 pub use usage::{ChildCount, Du};
-pub use watch::Watch;
+pub use watch::WatchArguments;
+pub use words::Words;
 
 use zoolet_client::{ErrorCode, path};
 

@@ -12,7 +12,7 @@ use crate::walk::{Reading, Visit, depth_below};
 /// The arguments of `tree`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: zoolet tree --depth 2 /")]
-pub struct Tree {
+pub struct TreeArguments {
     /// The znode
     #[arg(default_value = ".", hide_default_value = true)]
     path: String,
@@ -24,7 +24,7 @@ pub struct Tree {
     long: bool,
 }
 
-impl Tree {
+impl TreeArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
         let reading = Reading { depth: self.depth, ..Reading::default() };

@@ -18,7 +18,7 @@ use crate::text::{count, shown, time};
 #[command(
     after_help = "Example: zoolet watch -R /config\nExample: zoolet watch --json --count 1 /config | jq .data"
 )]
-pub struct Watch {
+pub struct WatchArguments {
     /// The znode, which need not exist
     path: String,
     /// Watch everything below too
@@ -30,12 +30,12 @@ pub struct Watch {
     /// Do not print what changed in the data
     #[arg(long)]
     no_data: bool,
-    /// End after so many changes
+    /// End after this number of changes
     #[arg(long, value_name = "CHANGES")]
     count: Option<usize>,
 }
 
-impl Watch {
+impl WatchArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
         let sessions = shell.open_sessions(None)?;

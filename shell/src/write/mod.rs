@@ -4,6 +4,7 @@ mod acl;
 mod create;
 mod edit;
 mod multi;
+mod quota;
 mod remove;
 mod set;
 
@@ -11,6 +12,7 @@ pub use acl::SetAclArguments;
 pub use create::CreateArguments;
 pub use edit::Edit;
 pub use multi::MultiArguments;
+pub use quota::{Quota, SetQuota};
 pub use remove::Rm;
 pub use set::Set;
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use serde_json::json;
 use zoolet::testing::{OpCode, TestServer, op};
 use zoolet::{Acl, Perms};
-use zoolet_shell::ExitReason;
+use zoolet_shell::{ExitReason, Shell, ShellIo};
 
 use crate::common::{run, run_on};
 
@@ -217,4 +217,87 @@ async fn names_that_would_move_the_cursor_are_escaped_and_json_has_them_exactly(
     client.create("/odd/x\u{202e}y z\"", "").await.unwrap();
     assert_eq!(run(&zk, "ls /odd").await.ok(), "x\\u{202e}y z\"\n");
     assert_eq!(run(&zk, "ls --json /odd").await.json()[0]["path"], json!("/odd/x\u{202e}y z\""));
+}
+
+#[tokio::test]
+async fn locks_of_every_client_show_who_holds_and_who_waits() {
+    let zk = TestServer::builder()
+        .znode("/locks/l", "")
+        .znode("/locks/rw", "")
+        .znode("/other/n-0000000001", "")
+        .start()
+        .await
+        .unwrap();
+    let client = zk.client().await;
+    let kazoo = "0123456789abcdef0123456789abcdef__lock__";
+    for name in ["_c_1a2b3c4d-0000-4000-8000-1a2b3c4d5e6f-lock-", kazoo] {
+        client.create(format!("/locks/l/{name}"), "").ephemeral().sequential().await.unwrap();
+    }
+    for name in ["read-", "read-", "write-", "read-"] {
+        client.create(format!("/locks/rw/{name}"), "").ephemeral().sequential().await.unwrap();
+    }
+    let text = run(&zk, "locks /").await.ok();
+    let states: Vec<_> =
+        text.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        states,
+        [
+            "/locks/l lock",
+            "1 holds",
+            "2 waits",
+            "/locks/rw read/write",
+            "1 holds",
+            "2 holds",
+            "3 waits",
+            "4 waits"
+        ],
+        "{text}"
+    );
+    assert!(text.contains(&format!("session {}  token 0x", client.session_id())), "{text}");
+    let waiting = &run(&zk, "locks --json /locks/l").await.json()[1];
+    assert_eq!(
+        (&waiting["position"], &waiting["holds"], &waiting["lock"]),
+        (&json!(2), &json!(false), &json!("/locks/l"))
+    );
+}
+
+#[tokio::test]
+async fn sessions_own_ephemerals() {
+    let zk = jobs().await;
+    let client = zk.client().await;
+    client.create("/jobs/e", "").ephemeral().await.unwrap();
+    let (mut out, mut notes) = (Vec::new(), Vec::new());
+    // A port that answers no words.
+    let mut shell = Shell::new(zk.client().await, ShellIo::new(&mut out, &mut notes)).server("127.0.0.1:1");
+    shell.run_line("sessions -l /jobs").await.unwrap();
+    shell.run_line("sessions --json").await.unwrap();
+    drop(shell);
+    let id = client.session_id();
+    let text = format!("{id}  -  1 ephemeral\n  /jobs/e\n");
+    let object =
+        json!({"session": id.to_string(), "address": null, "server": null, "ephemerals": ["/jobs/e"]});
+    assert_eq!(String::from_utf8(out).unwrap(), format!("{text}{object}\n"));
+}
+
+#[tokio::test]
+async fn a_quota_is_set_shown_and_removed() {
+    let zk = jobs().await;
+    let client = zk.client().await;
+    assert_eq!(run(&zk, "quota /jobs").await.failed().0, ExitReason::Absent);
+    run(&zk, "set-quota /jobs --count 10 --hard-bytes 1000").await.ok();
+    assert_eq!(
+        run(&zk, "quota /jobs").await.ok(),
+        "znodes: 4, limit 10, hard limit none\nbytes:  26, limit none, hard limit 1000\n"
+    );
+    client.create("/jobs/more", "12345").await.unwrap();
+    run(&zk, "set-quota /jobs --count 20").await.ok();
+    let shown = &run(&zk, "quota --json /jobs").await.json()[0];
+    assert_eq!(
+        (&shown["znodes"], &shown["znodesLimit"], &shown["bytesHardLimit"]),
+        (&json!(5), &json!(20), &json!(1000))
+    );
+    assert_eq!(run(&zk, "set-quota /jobs/a --count 1").await.failed().0, ExitReason::Conflict);
+    assert_eq!(run(&zk, "set-quota /absent --count 1").await.failed().0, ExitReason::Absent);
+    run(&zk, "set-quota /jobs --delete").await.ok();
+    assert_eq!(run(&zk, "quota /jobs").await.failed().0, ExitReason::Absent);
 }

@@ -1,0 +1,144 @@
+//! [`Answer`]: where the answer of a command goes, its questions, and the messages of its errors.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use zoolet_client::{Error, ErrorCode};
+
+use crate::failure::{ExitReason, ShellError};
+use crate::json;
+use crate::walk::Unreadable;
+
+/// Asks a question and returns the answer; an error if there is nobody to ask.
+type Ask<'io> = Box<dyn FnMut(&str) -> io::Result<String> + 'io>;
+
+/// Where the input of commands comes from, and their output goes.
+pub struct ShellIo<'io> {
+    out: &'io mut dyn Write,
+    notes: &'io mut dyn Write,
+    input: Option<Box<dyn AsyncRead + Unpin + 'io>>,
+    ask: Ask<'io>,
+    pub(crate) is_terminal: bool,
+}
+
+impl<'io> ShellIo<'io> {
+    /// Answers go to `out`; questions, progress and warnings to `notes`. There is no input, and nobody to ask.
+    pub fn new(out: &'io mut dyn Write, notes: &'io mut dyn Write) -> Self {
+        let ask = Box::new(|_: &str| Err(io::ErrorKind::Unsupported.into()));
+        Self { out, notes, input: None, ask, is_terminal: false }
+    }
+
+    /// What `-` reads as data.
+    pub fn input(mut self, input: impl AsyncRead + Unpin + 'io) -> Self {
+        self.input = Some(Box::new(input));
+        self
+    }
+
+    /// Who answers questions, such as whether to delete a tree.
+    pub fn ask(mut self, ask: impl FnMut(&str) -> io::Result<String> + 'io) -> Self {
+        self.ask = Box::new(ask);
+        self
+    }
+}
+
+impl fmt::Debug for ShellIo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShellIo").finish_non_exhaustive()
+    }
+}
+
+/// The answer of the command that runs.
+pub struct Answer<'io> {
+    pub(crate) io: ShellIo<'io>,
+    /// For messages.
+    pub(crate) server: String,
+    /// The command that runs, for messages.
+    pub(crate) command: &'static str,
+    pub(crate) json: bool,
+}
+
+impl Answer<'_> {
+    /// An error of a request of the command that runs.
+    pub(crate) fn failed(&self, error: &Error) -> ShellError {
+        ShellError::request(self.command, &self.server, error, None)
+    }
+
+    /// As [`failed`](Self::failed), with what to do about one code.
+    pub(crate) fn failed_because(&self, error: &Error, code: ErrorCode, hint: &str) -> ShellError {
+        let hint = (error.code() == Some(code)).then_some(hint);
+        ShellError::request(self.command, &self.server, error, hint)
+    }
+
+    /// As [`failed`](Self::failed), with more about this case; empty for nothing.
+    pub(crate) fn failed_with(&self, error: &Error, more: &str) -> ShellError {
+        ShellError::request(self.command, &self.server, error, Some(more).filter(|more| !more.is_empty()))
+    }
+
+    /// A failure without a request.
+    pub(crate) fn fail(&self, reason: ExitReason, message: impl fmt::Display) -> ShellError {
+        ShellError::new(reason, format!("{}: {message} (server {})", self.command, self.server))
+    }
+
+    /// The end of a command that has left out what it could not read.
+    pub(crate) fn complete(&self, unreadable: Unreadable) -> Result<(), ShellError> {
+        let Some((count, first)) = unreadable.into_first() else { return Ok(()) };
+        let error = self.failed(&first);
+        let message = match count {
+            1 => format!("a znode could not be read: {error}"),
+            more => format!("{more} znodes could not be read; the first: {error}"),
+        };
+        Err(ShellError::new(error.reason(), message))
+    }
+
+    pub(crate) fn print(&mut self, bytes: &[u8]) -> Result<(), ShellError> {
+        self.io.out.write_all(bytes).map_err(ShellError::output)
+    }
+
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), ShellError> {
+        self.print(line.as_ref().as_bytes())?;
+        self.print(b"\n")
+    }
+
+    pub(crate) fn json_line(&mut self, value: &Value) -> Result<(), ShellError> {
+        self.line(json::line(value))
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), ShellError> {
+        self.io.out.flush().map_err(ShellError::output)
+    }
+
+    /// Says something that is not part of the answer.
+    pub(crate) fn note(&mut self, note: impl fmt::Display) {
+        // If stderr is closed, nobody wants to know.
+        let _ = writeln!(self.io.notes, "{note}");
+    }
+
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.io.is_terminal
+    }
+
+    /// Whether to go on. Fails if there is nobody to ask.
+    pub(crate) fn confirm(&mut self, question: &str) -> Result<(), ShellError> {
+        match (self.io.ask)(&format!("{question} [y/N] ")) {
+            Ok(answer) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
+            Ok(_) => Err(ShellError::interrupted()),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                Err(self.fail(ExitReason::Usage, format!("{question} There is nobody to ask: add --yes")))
+            }
+            Err(_) => Err(ShellError::interrupted()),
+        }
+    }
+
+    /// Everything that the input has.
+    pub(crate) async fn read_input(&mut self) -> Result<Bytes, ShellError> {
+        let Some(input) = &mut self.io.input else {
+            return Err(self.fail(ExitReason::Usage, "there is no input here: give a file by --file"));
+        };
+        let mut data = Vec::new();
+        input.read_to_end(&mut data).await.map_err(|error| ShellError::local("read the input", &error))?;
+        Ok(data.into())
+    }
+}

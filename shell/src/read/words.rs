@@ -1,0 +1,177 @@
+//! `words`: what every member of an ensemble says, side by side.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::answer::Answer;
+use crate::connect::interval;
+use crate::failure::{ExitReason, ShellError};
+use crate::shell::Shell;
+use crate::text::shown;
+
+/// The port of a server without one.
+const DEFAULT_PORT: &str = "2181";
+/// How a server ends its answer to a word that `4lw.commands.whitelist` lacks.
+const REFUSAL: &str = "is not executed because it is not in the whitelist.";
+/// The longest answer that is read.
+const MAX_ANSWER: u64 = 64 * 1024 * 1024;
+
+/// The arguments of `words`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "It needs no session, so it also works without a quorum. Example: zoolet words mntr --server zk1,zk2,zk3"
+)]
+pub struct Words {
+    /// The word, such as srvr, mntr, ruok, cons or dump, as far as the servers allow it
+    #[arg(default_value = "srvr", value_parser = word)]
+    word: String,
+    /// How long to wait for each server
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = interval)]
+    patience: Duration,
+}
+
+fn word(text: &str) -> Result<String, String> {
+    match text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        true => Ok(text.to_owned()),
+        false => Err("must be four letters, such as mntr".to_owned()),
+    }
+}
+
+impl Words {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        self.ask(shell).await
+    }
+
+    /// Asks all servers at once.
+    pub(crate) async fn ask(&self, answer: &mut Answer<'_>) -> Result<(), ShellError> {
+        let said = ask_all(&hosts(&answer.server), &self.word, self.patience).await;
+        let silent = said.values().filter(|said| said.is_err()).count();
+        if answer.json {
+            for (server, said) in &said {
+                answer.json_line(&self.object(server, said))?;
+            }
+        } else if self.word == "mntr" {
+            print_table(answer, &said)?;
+        } else {
+            for (server, said) in &said {
+                answer.line(format!("{server}:"))?;
+                let text = said.as_ref().unwrap_or_else(|error| error);
+                text.lines().try_for_each(|line| answer.line(format!("  {}", shown(line))))?;
+            }
+        }
+        match silent {
+            0 => Ok(()),
+            _ => Err(answer
+                .fail(ExitReason::Unreachable, format!("{silent} of {} servers did not answer", said.len()))),
+        }
+    }
+
+    fn object(&self, server: &str, said: &Result<String, String>) -> Value {
+        match said {
+            Err(error) => json!({"server": server, "word": self.word, "error": error}),
+            Ok(text) if self.word == "mntr" => {
+                json!({"server": server, "word": self.word, "values": values(text).collect::<BTreeMap<_, _>>()})
+            }
+            Ok(text) => json!({"server": server, "word": self.word, "answer": text}),
+        }
+    }
+}
+
+/// The servers of an address, each with its port.
+pub(super) fn hosts(address: &str) -> Vec<String> {
+    let hosts = address.split('/').next().unwrap_or_default().split(',').map(str::trim);
+    let with_port = |host: &str| {
+        let name_ends = host.rfind(']').map_or(0, |at| at + 1);
+        let has_port = host.get(name_ends..).is_some_and(|rest| rest.contains(':'));
+        if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") }
+    };
+    hosts.filter(|host| !host.is_empty()).map(with_port).collect()
+}
+
+/// What each server answers, or why it does not.
+pub(super) async fn ask_all(
+    hosts: &[String],
+    word: &str,
+    patience: Duration,
+) -> BTreeMap<String, Result<String, String>> {
+    let mut asking = JoinSet::new();
+    for host in hosts {
+        let (host, word) = (host.clone(), word.to_owned());
+        asking.spawn(async move {
+            let said = timeout(patience, ask(&host, &word)).await;
+            let said = said.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+            (host, said.map_err(|error| error.to_string()))
+        });
+    }
+    asking.join_all().await.into_iter().collect()
+}
+
+async fn ask(host: &str, word: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(host).await?;
+    stream.write_all(word.as_bytes()).await?;
+    let mut text = Vec::new();
+    stream.take(MAX_ANSWER).read_to_end(&mut text).await?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    match &*text {
+        "" => Err(std::io::Error::other("it closes the connection without an answer")),
+        refusal if refusal.trim_end().ends_with(REFUSAL) => Err(std::io::Error::other(refusal.trim_end())),
+        _ => Ok(text),
+    }
+}
+
+/// Names and values.
+fn values(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| line.split_once('\t'))
+}
+
+/// A line for each value, a column for each server.
+fn print_table(
+    answer: &mut Answer<'_>,
+    said: &BTreeMap<String, Result<String, String>>,
+) -> Result<(), ShellError> {
+    let mut rows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (at, text) in said.values().enumerate() {
+        for (name, value) in text.iter().flat_map(|text| values(text)) {
+            let row = rows.entry(name).or_default();
+            row.resize(at, "-");
+            row.push(value);
+        }
+    }
+    let names: Vec<&str> = said.keys().map(String::as_str).collect();
+    let first = rows.keys().map(|name| name.len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..names.len())
+        .map(|at| {
+            let longest = rows.values().filter_map(|row| row.get(at)).map(|value| value.len()).max();
+            longest.unwrap_or(0).max(names.get(at).map_or(0, |name| name.len()))
+        })
+        .collect();
+    let mut line = |name: &str, row: &[&str]| {
+        let cells = widths.iter().enumerate();
+        let cells = cells.map(|(at, width)| format!("  {:>width$}", shown(row.get(at).unwrap_or(&"-"))));
+        answer.line(format!("{name:<first$}{}", cells.collect::<String>()))
+    };
+    line("", &names)?;
+    rows.iter().try_for_each(|(name, row)| line(name, row))?;
+    for (server, said) in said {
+        if let Err(error) = said {
+            answer.note(format!("{server}: {}", shown(error)));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_server_of_an_address_is_asked_at_its_port() {
+        assert_eq!(hosts("a,b:7,[::1],[::1]:9,/app"), ["a:2181", "b:7", "[::1]:2181", "[::1]:9"]);
+    }
+}
