@@ -22,3 +22,5 @@ mod relay;
 mod secure;
 mod serve;
 mod settings;
+#[cfg(feature = "shell")]
+mod shell;
