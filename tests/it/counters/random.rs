@@ -69,6 +69,16 @@ fn place_faults(zk: &TestServer, dice: &mut Dice) {
     faults.on(connection().probability(share(dice))).refuse().unwrap();
 }
 
+/// Sessions expire in the middle of calls.
+async fn expire_some(zk: &TestServer, sessions: Vec<Sessions>, mut dice: Dice) {
+    for _ in 0..6 {
+        zk.clock().sleep(Duration::from_millis(dice.below(40) as u64)).await;
+        let session = sessions[dice.below(sessions.len())].state().session;
+        // There may be none now.
+        let _ = zk.expire_session(session).await;
+    }
+}
+
 /// Runs one schedule, and returns how many faults fired.
 async fn schedule(seed: u64) -> usize {
     let mut dice = Dice::new(seed);
@@ -78,9 +88,11 @@ async fn schedule(seed: u64) -> usize {
         programs.push(Program { zk: &zk, sessions: sessions(&zk), dice: dice.fork() });
     }
     place_faults(&zk, &mut dice);
+    let expiries =
+        expire_some(&zk, programs.iter().map(|program| program.sessions.clone()).collect(), dice.fork());
     let [one, two, three] = &mut programs[..] else { panic!("three of them") };
-    let (a, b, c) =
-        zk.pass_time_until(async { tokio::join!(one.count(), two.count(), three.count()) }).await.unwrap();
+    let calls = async { tokio::join!(one.count(), two.count(), three.count(), expiries) };
+    let (a, b, c, ()) = zk.pass_time_until(calls).await.unwrap();
     let fired = zk.faults().fired().len();
     zk.faults().clear();
     zk.wait_until_idle().await.unwrap();
