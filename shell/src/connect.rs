@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
 
+use crate::clusters::{self, Cluster};
 use crate::failure::ShellError;
+use crate::shell::OtherServers;
 
 /// The variable with what a file of credentials has.
 const AUTH_VARIABLE: &str = "ZOOLET_AUTH";
@@ -18,7 +20,8 @@ const AUTH_VARIABLE: &str = "ZOOLET_AUTH";
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectArguments {
-    /// The servers, and optionally the znode that is seen as `/`: HOST:PORT,HOST:PORT/CHROOT
+    /// The servers, and optionally the znode that is seen as `/`: HOST:PORT,HOST:PORT/CHROOT; or @NAME, a cluster of the file
+    /// zoolet/clusters in the folder for configuration
     #[arg(
         long,
         short = 'S',
@@ -65,17 +68,54 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl ConnectArguments {
+    /// The same for another address. A name brings what its file says; flags that are given come first.
+    pub(crate) fn at(&self, address: &str) -> Result<Self, ShellError> {
+        let Some(Cluster { address, mut settings }) = clusters::named(address)? else {
+            return Ok(Self { server: address.to_owned(), ..self.clone() });
+        };
+        let mut file = |key| settings.remove(key).map(PathBuf::from);
+        let auth_file = self.auth_file.clone().or_else(|| file("auth-file"));
+        #[cfg(feature = "tls")]
+        let (tls_ca, tls_identity, tls_password_file) = (
+            self.tls_ca.clone().or_else(|| file("tls-ca")),
+            self.tls_identity.clone().or_else(|| file("tls-identity")),
+            self.tls_password_file.clone().or_else(|| file("tls-password-file")),
+        );
+        let is_set = |key| settings.get(key).is_some_and(|value| value != "false");
+        Ok(Self {
+            server: address,
+            timeout: self.timeout,
+            auth_file,
+            read_only: self.read_only || is_set("read-only"),
+            #[cfg(feature = "tls")]
+            tls: self.tls || is_set("tls"),
+            #[cfg(feature = "tls")]
+            tls_ca,
+            #[cfg(feature = "tls")]
+            tls_identity,
+            #[cfg(feature = "tls")]
+            tls_password_file,
+        })
+    }
+
     /// Opens a session.
     pub(crate) async fn connect(&self, command: &str) -> Result<Client, ShellError> {
-        let options = self.options()?;
-        let connected = options.connect(&*self.server).await;
+        let connected = self.options()?.connect(&*self.server).await;
         connected.map_err(|error| ShellError::request(command, &self.server, &error, None))
     }
 
     /// Opens one session after the other, at these servers or others.
-    pub(crate) fn sessions(&self, address: Option<&str>) -> Result<Sessions, Error> {
-        let options = self.options().map_err(|error| Error::InvalidTarget(error.to_string()))?;
-        Sessions::open(options, address.unwrap_or(&self.server))
+    pub(crate) fn sessions(&self, servers: OtherServers<'_>) -> Result<Sessions, Error> {
+        let invalid = |error: ShellError| Error::InvalidTarget(error.to_string());
+        let place = match servers {
+            OtherServers::Same => Ok(self.clone()),
+            OtherServers::Read(address) | OtherServers::Write(address) => self.at(address),
+        };
+        let place = place.map_err(invalid)?;
+        if place.read_only && matches!(servers, OtherServers::Write(_)) {
+            return Err(Error::InvalidTarget(format!("{servers} is only for reading")));
+        }
+        Sessions::open(place.options().map_err(invalid)?, place.server)
     }
 
     fn options(&self) -> Result<ConnectOptions, ShellError> {

@@ -4,6 +4,8 @@ use std::io;
 
 use zoolet_client::{Error, ErrorCode};
 
+use crate::text::shown;
+
 /// Why a command failed, as its exit code says it to a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
@@ -78,13 +80,20 @@ impl ShellError {
         let outcome =
             if error.may_have_applied() { "; it may have been done: look before you repeat it" } else { "" };
         let hint = hint.map(str::to_owned).or_else(|| general_hint(error).map(str::to_owned));
+        // What the library advises is for programs, so our own advice replaces it.
+        let what = match error {
+            Error::Refused { context, code } if hint.is_some() => {
+                format!("{}: {code}", shown(context.path()))
+            }
+            error => error.to_string(),
+        };
         let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         // A message of `Unreachable` names the servers by itself.
         let place = match error {
             Error::Unreachable { .. } | Error::InvalidTarget(_) => String::new(),
             _ => format!(" (server {server})"),
         };
-        Self::new(reason, format!("{command}: {error}{place}{outcome}{hint}"))
+        Self::new(reason, format!("{command}: {what}{place}{outcome}{hint}"))
     }
 
     /// Why, for the exit code.

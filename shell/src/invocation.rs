@@ -78,7 +78,8 @@ impl<F: Args> Subcommand for Invocation<F> {
 /// # Errors
 /// The reason is the exit code; the message is for stderr.
 pub fn run(invocation: Invocation) -> Result<(), ShellError> {
-    let Invocation { command, flags } = invocation;
+    let Invocation { command, mut flags } = invocation;
+    flags.connect = flags.connect.at(&flags.connect.server)?;
     let runtime = start_runtime()?;
     let outcome = runtime.block_on(run_once(&command, &flags));
     // A read of stdin that nobody awaits any longer does not keep the process.
@@ -110,7 +111,7 @@ async fn run_once(command: &ShellCommand, flags: &ProcessArguments) -> Result<()
         let client = flags.connect.connect(command.name()).await?;
         let mut shell = Shell::new(client, io).server(&flags.connect.server).json(flags.output.json);
         shell.set_read_only(flags.connect.read_only);
-        shell = shell.sessions(|address| flags.connect.sessions(address));
+        shell = shell.sessions(|servers| flags.connect.sessions(servers));
         let outcome = shell.run(command).await;
         // What was printed before a failure is part of the answer.
         let flushed = shell.flush();

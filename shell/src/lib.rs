@@ -19,6 +19,7 @@
 //! The manual is `docs/shell.md`.
 
 mod answer;
+mod clusters;
 mod command;
 mod connect;
 mod diff;
@@ -40,4 +41,4 @@ pub use connect::ConnectArguments;
 pub use failure::{ExitReason, ShellError};
 pub use interactive::{ShellArguments, run_shell};
 pub use invocation::{Invocation, OutputArguments, ProcessArguments, run};
-pub use shell::Shell;
+pub use shell::{OtherServers, Shell};

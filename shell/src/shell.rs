@@ -17,6 +17,26 @@ use crate::text::shown;
 /// How long other servers have to open a session.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Where a command needs another session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtherServers<'a> {
+    /// At the servers of the shell.
+    Same,
+    /// At this address, to read.
+    Read(&'a str),
+    /// At this address, to write.
+    Write(&'a str),
+}
+
+impl fmt::Display for OtherServers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Same => "the same servers",
+            Self::Read(address) | Self::Write(address) => address,
+        })
+    }
+}
+
 /// A session with other servers, which ends when it is dropped.
 pub(crate) struct OtherSession {
     pub(crate) client: Client,
@@ -24,7 +44,7 @@ pub(crate) struct OtherSession {
 }
 
 /// Opens sessions for what outlives one.
-type OpenSessions<'io> = Box<dyn Fn(Option<&str>) -> Result<Sessions, Error> + 'io>;
+type OpenSessions<'io> = Box<dyn Fn(OtherServers<'_>) -> Result<Sessions, Error> + 'io>;
 
 /// A line of a shell.
 #[derive(Debug, Parser)]
@@ -76,7 +96,7 @@ impl<'io> Shell<'io> {
     /// How to open other sessions, at the same servers or at an address: for commands that outlive a session, such as `watch`,
     /// and those on two clusters. Without it, they fail.
     #[must_use]
-    pub fn sessions(mut self, open: impl Fn(Option<&str>) -> Result<Sessions, Error> + 'io) -> Self {
+    pub fn sessions(mut self, open: impl Fn(OtherServers<'_>) -> Result<Sessions, Error> + 'io) -> Self {
         self.sessions = Some(Box::new(open));
         self
     }
@@ -176,16 +196,16 @@ impl<'io> Shell<'io> {
     }
 
     /// Opens sessions, which the command must close.
-    pub(crate) fn open_sessions(&self, address: Option<&str>) -> Result<Sessions, ShellError> {
+    pub(crate) fn open_sessions(&self, servers: OtherServers<'_>) -> Result<Sessions, ShellError> {
         let Some(open) = &self.sessions else {
             return Err(self.fail(ExitReason::Usage, "this shell has one session and cannot open others"));
         };
-        open(address).map_err(|error| self.failed(&error))
+        open(servers).map_err(|error| self.failed(&error))
     }
 
     /// Opens a session with other servers.
-    pub(crate) async fn open_other(&self, address: &str) -> Result<OtherSession, ShellError> {
-        let sessions = self.open_sessions(Some(address))?;
+    pub(crate) async fn open_other(&self, servers: OtherServers<'_>) -> Result<OtherSession, ShellError> {
+        let sessions = self.open_sessions(servers)?;
         match timeout(PATIENCE, sessions.client()).await {
             Ok(client) => {
                 Ok(OtherSession { client: client.map_err(|error| self.failed(&error))?, _sessions: sessions })
@@ -193,7 +213,7 @@ impl<'io> Shell<'io> {
             Err(_) => {
                 let reason = sessions.state().reason.map_or_else(String::new, |reason| format!(": {reason}"));
                 let message =
-                    format!("{}: no session at {address} within {PATIENCE:?}{reason}", self.command);
+                    format!("{}: no session at {servers} within {PATIENCE:?}{reason}", self.command);
                 Err(ShellError::new(ExitReason::Unreachable, message))
             }
         }

@@ -73,9 +73,7 @@ fn the_exit_code_says_why_a_command_failed_and_stdout_has_nothing_but_the_answer
     let (_, _, err) = run(&address, &["get", "/absent"]);
     assert_eq!(
         err,
-        format!(
-            "zoolet: get: getData /absent: no such znode (server {address}); `ls /` shows what is there\n"
-        )
+        format!("zoolet: get: /absent: no such znode (server {address}); `ls /` shows what is there\n")
     );
 }
 
@@ -94,6 +92,33 @@ fn the_server_comes_from_a_flag_or_a_variable_with_a_chroot_and_credentials_from
     let by_variable =
         command(&address, &["get", "/s"]).env("ZOOLET_AUTH", "digest:bob:secret").output().unwrap();
     assert_eq!(ended(by_variable).1, "x");
+}
+
+#[test]
+fn a_cluster_has_a_name_and_settings_in_a_file() {
+    let (_server, address) = server();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::create_dir(path("zoolet")).unwrap();
+    fs::write(path("auth"), "digest:bob:secret\n").unwrap();
+    let named = |arguments: &[&str]| {
+        ended(command("@prod", arguments).env("XDG_CONFIG_HOME", folder.path()).output().unwrap())
+    };
+    let (code, _, err) = named(&["ls", "/"]);
+    assert!(code == 2 && err.contains("it has lines such as: prod = "), "{err}");
+    let file = format!(
+        "prod = {address}/jobs\nprod.auth-file = {}\nsafe = {address}\nsafe.read-only = true\n",
+        path("auth")
+    );
+    fs::write(path("zoolet/clusters"), file).unwrap();
+    assert_eq!(named(&["ls", "/"]).1, "a\nb\n");
+    assert!(named(&["whoami"]).1.contains("digest:bob"));
+    assert_eq!(named(&["create", "/x", "--server", "@safe"]).0, 2);
+    assert_eq!(named(&["get", "/jobs/a", "--server", "@safe"]).1, "first");
+    assert_eq!(named(&["cp", "/a", "/jobs/c", "--to-server", "@safe"]).0, 2);
+    assert_eq!(named(&["diff", "/a", "/jobs/a", "--to-server", "@safe"]), (0, String::new(), String::new()));
+    let (code, _, err) = named(&["ls", "/", "--server", "@tset"]);
+    assert!(code == 2 && err.contains("has no such cluster, but prod, safe"), "{err}");
 }
 
 #[test]
@@ -122,7 +147,7 @@ fn a_shell_without_a_terminal_runs_lines_until_one_fails() {
     let script = b"# a comment\ncd /jobs\n\nls\ncreate -e mine\nget mine\nget absent\nls\n";
     let (code, out, err) = run_with(&address, &["sh"], script);
     assert_eq!((code, out.as_str()), (1, "a\nb\n/jobs/mine\n"), "{err}");
-    assert!(err.contains("getData /jobs/absent: no such znode"), "{err}");
+    assert!(err.contains("get: /jobs/absent: no such znode"), "{err}");
     // Its session has ended with it.
     assert_eq!(run(&address, &["ls", "/jobs"]).1, "a\nb\n");
     assert_eq!(

@@ -3,11 +3,11 @@
 mod complete;
 
 use std::cell::RefCell;
+use std::env;
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::{env, mem};
 
 use rustyline::config::Configurer as _;
 use rustyline::error::ReadlineError;
@@ -45,9 +45,9 @@ pub struct ShellArguments {
 /// # Errors
 /// If there is no session to begin with, or if a line fails and nobody is at the terminal.
 pub fn run_shell(mut arguments: ShellArguments) -> Result<(), ShellError> {
-    if let Some(address) = mem::take(&mut arguments.address) {
-        arguments.process.connect.server = address;
-    }
+    let connect = &mut arguments.process.connect;
+    let address = arguments.address.take().unwrap_or_else(|| connect.server.clone());
+    *connect = connect.at(&address)?;
     let runtime = start_runtime()?;
     let outcome = converse(&runtime, &arguments.process);
     runtime.shutdown_background();
@@ -68,7 +68,7 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
     }
     let mut shell = Shell::new(client, io).server(&connect.server).json(arguments.output.json);
     shell.set_read_only(connect.read_only);
-    shell = shell.sessions(|address| connect.sessions(address));
+    shell = shell.sessions(|servers| connect.sessions(servers));
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));
     editor.set_helper(Some(Completion::new(runtime.handle().clone(), Rc::clone(&place))));
     let history = history_file();

@@ -10,7 +10,7 @@ use super::{absent, walk};
 use crate::failure::ShellError;
 use crate::shell::Shell;
 use crate::text::shown;
-use crate::walk::{Reading, depth_below};
+use crate::walk::{Reading, WalkPath, depth_below};
 
 /// The arguments of `du`.
 #[derive(Debug, clap::Args)]
@@ -43,14 +43,14 @@ struct Total {
 impl Du {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
-        let mut totals: BTreeMap<String, Total> = BTreeMap::new();
+        let mut totals: BTreeMap<WalkPath, Total> = BTreeMap::new();
         let outcome = walk(shell, &root, Reading::default(), |_, path, visit| {
             let bytes = visit.stat.and_then(|stat| u64::try_from(stat.data_length).ok()).unwrap_or(0);
             let mut at = path;
             loop {
                 let depth = depth_below(&root, at);
                 if depth <= self.depth {
-                    let total = totals.entry(at.to_owned()).or_default();
+                    let total = totals.entry(WalkPath::new(at)).or_default();
                     total.bytes += bytes;
                     total.znodes += 1;
                 }
@@ -68,9 +68,10 @@ impl Du {
             Measure::Znodes => totals.sort_by_key(|(_, total)| std::cmp::Reverse(total.znodes)),
         }
         for (path, Total { bytes, znodes }) in totals {
+            let path = path.as_str();
             match shell.json {
                 true => shell.json_line(&json!({"path": path, "bytes": bytes, "znodes": znodes}))?,
-                false => shell.line(format!("{bytes:>12} {znodes:>8}  {}", shown(&path)))?,
+                false => shell.line(format!("{bytes:>12} {znodes:>8}  {}", shown(path)))?,
             }
         }
         outcome

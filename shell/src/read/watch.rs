@@ -10,7 +10,7 @@ use zoolet_recipes::{Cache, CacheChange, CacheError, Entry};
 use crate::diff;
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
-use crate::shell::Shell;
+use crate::shell::{OtherServers, Shell};
 use crate::text::{count, shown, time};
 
 /// The arguments of `watch`.
@@ -38,7 +38,7 @@ pub struct WatchArguments {
 impl WatchArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
-        let sessions = shell.open_sessions(None)?;
+        let sessions = shell.open_sessions(OtherServers::Same)?;
         let depth = if self.recursive { usize::MAX } else { self.depth.unwrap_or(0) };
         let cache = Cache::builder(&sessions, &root).max_depth(depth).open().await;
         let cache = cache.map_err(|error| ended(shell, &error))?;

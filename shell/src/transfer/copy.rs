@@ -6,7 +6,7 @@ use super::compare::{Comparison, Difference};
 use super::source::Source;
 use crate::diff;
 use crate::failure::{ExitReason, ShellError};
-use crate::shell::{OtherSession, Shell};
+use crate::shell::{OtherServers, OtherSession, Shell};
 use crate::text::{acl_entry, count, shown};
 use serde_json::json;
 
@@ -27,9 +27,14 @@ struct Places {
 
 impl Places {
     /// The session of the other place if it has one of its own, and both roots.
-    async fn open(&self, shell: &Shell<'_>) -> Result<(Option<OtherSession>, String, String), ShellError> {
+    async fn open(
+        &self,
+        shell: &Shell<'_>,
+        writes: bool,
+    ) -> Result<(Option<OtherSession>, String, String), ShellError> {
         let other = match &self.to_server {
-            Some(address) => Some(shell.open_other(address).await?),
+            Some(address) if writes => Some(shell.open_other(OtherServers::Write(address)).await?),
+            Some(address) => Some(shell.open_other(OtherServers::Read(address)).await?),
             None => None,
         };
         let (from, to) = (shell.path(&self.from), shell.path(&self.to));
@@ -55,7 +60,7 @@ pub struct DiffArguments {
 
 impl DiffArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let (other, from, to) = self.places.open(shell).await?;
+        let (other, from, to) = self.places.open(shell, false).await?;
         let target = other.as_ref().map_or_else(|| shell.client.clone(), |other| other.client.clone());
         let client = shell.client.clone();
         let (left, right) = (Source::live(&client, &from, None), Source::live(&target, &to, None));
@@ -128,7 +133,7 @@ pub struct Cp {
 
 impl Cp {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let (other, from, to) = self.places.open(shell).await?;
+        let (other, from, to) = self.places.open(shell, true).await?;
         let target = other.as_ref().map_or_else(|| shell.client.clone(), |other| other.client.clone());
         let depth = if self.recursive { None } else { Some(0) };
         let client = shell.client.clone();
@@ -159,7 +164,7 @@ pub struct Mirror {
 
 impl Mirror {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let (other, from, to) = self.places.open(shell).await?;
+        let (other, from, to) = self.places.open(shell, true).await?;
         let target = other.as_ref().map_or_else(|| shell.client.clone(), |other| other.client.clone());
         if to == "/" || shell.is_of_server(&to) {
             return Err(

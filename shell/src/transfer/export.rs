@@ -12,7 +12,7 @@ use super::MovedZnode;
 use super::apply::is_masked;
 use super::format::{ExportHeader, FileFormat, write};
 use crate::failure::{ExitReason, ShellError};
-use crate::shell::Shell;
+use crate::shell::{OtherServers, Shell};
 use crate::text::{count, shown};
 use crate::walk::WalkPath;
 
@@ -41,7 +41,7 @@ pub struct Export {
 impl Export {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
-        let sessions = shell.open_sessions(None)?;
+        let sessions = shell.open_sessions(OtherServers::Same)?;
         let cache = Cache::builder(&sessions, &root).open().await.map_err(|error| match error {
             CacheError::SessionsEnded(error) => shell.failed(&error),
             error => shell.fail(ExitReason::Refused, error),

@@ -22,7 +22,7 @@ pub struct SetAclArguments {
     #[arg(short = 'R', long)]
     recursive: bool,
     /// Only if its ACL has this version, the aversion of `stat`
-    #[arg(long, value_name = "VERSION", conflicts_with = "recursive")]
+    #[arg(short = 'v', long, value_name = "VERSION", conflicts_with = "recursive")]
     if_version: Option<i32>,
 }
 

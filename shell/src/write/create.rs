@@ -62,7 +62,11 @@ impl CreateArguments {
             Some(ErrorCode::NodeExists) => {
                 shell.failed_because(&error, ErrorCode::NodeExists, "`set` replaces its data")
             }
-            _ => shell.failed_because(&error, ErrorCode::NoNode, "-p creates what is missing"),
+            _ => shell.failed_because(
+                &error,
+                ErrorCode::NoNode,
+                "its parent does not exist: -p creates what is missing",
+            ),
         })?;
         match shell.json {
             true => shell.json_line(&json::znode(&created.path, &created.stat)),

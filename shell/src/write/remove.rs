@@ -40,7 +40,7 @@ pub struct Rm {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), requires = "recursive")]
     rate: Option<u32>,
     /// Only if its data has this version
-    #[arg(long, value_name = "VERSION", conflicts_with = "recursive")]
+    #[arg(short = 'v', long, value_name = "VERSION", conflicts_with = "recursive")]
     if_version: Option<i32>,
 }
 

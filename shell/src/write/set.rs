@@ -16,7 +16,7 @@ pub struct Set {
     #[command(flatten)]
     data: DataArguments,
     /// Only if its data has this version
-    #[arg(long, value_name = "VERSION")]
+    #[arg(short = 'v', long, value_name = "VERSION")]
     if_version: Option<i32>,
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use zoolet::testing::TestServer;
 use zoolet::{Client, Error, Sessions};
-use zoolet_shell::{ExitReason, Shell, ShellError, ShellIo};
+use zoolet_shell::{ExitReason, OtherServers, Shell, ShellError, ShellIo};
 
 /// What a command has printed, and how it ended.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ pub async fn run_with(client: &Client, line: &str, input: &[u8], answer: Option<
 
 /// Runs a line that opens other sessions, at this server or, for any address, at another.
 pub async fn run_between(zk: &TestServer, other: &TestServer, line: &str, answer: Option<&str>) -> Ran {
-    let open = |address: Option<&str>| {
-        let server = if address.is_some() { other } else { zk };
+    let open = |servers: OtherServers<'_>| {
+        let server = if servers == OtherServers::Same { zk } else { other };
         Sessions::open(server.options(), server.connector())
     };
     let client = zk.client().await;
@@ -63,7 +63,7 @@ async fn run_in(
     line: &str,
     input: &[u8],
     answer: Option<&str>,
-    open: impl Fn(Option<&str>) -> Result<Sessions, Error>,
+    open: impl Fn(OtherServers<'_>) -> Result<Sessions, Error>,
 ) -> Ran {
     let (mut out, mut notes, mut questions) = (Vec::new(), Vec::new(), String::new());
     let mut io = ShellIo::new(&mut out, &mut notes).input(input);
