@@ -32,7 +32,7 @@
 //! | lock, elect, count, wait for each other | [`Lock`], [`RwLock`], [`MultiLock`], [`Semaphore`], [`Election`], [`Barrier`], [`DoubleBarrier`] | [`recipes`] |
 //! | count, hand out work, change a value, each once | [`Counter`], [`Queue`], [`SharedValue`] | [`recipes`] |
 //! | keep a subtree in memory | [`Cache`], [`Snapshot`](recipes::Snapshot), [`CacheChange`](recipes::CacheChange) | [`recipes`] |
-//! | divide items among the members of a group | [`Partitioner`](recipes::Partitioner), [`PartitionShare`](recipes::PartitionShare) | [`recipes`] |
+//! | divide items among the members of a group | [`Partitioner`], [`PartitionShare`](recipes::PartitionShare) | [`recipes`] |
 //! | say that this program is there | [`KeepNode`], [`KeepState`](recipes::KeepState); [`Group`], [`Members`](recipes::Members) | [`recipes`] |
 //! | register and find services | `Registration`, `Services`, `Instance` (feature `discovery`) | [`recipes`] |
 //! | do something exactly once | [`Tickets`] (idempotency keys) | [`recipes`] |
