@@ -159,3 +159,27 @@ async fn an_export_on_stdout_is_the_answer_and_what_cannot_be_read_fails_it() {
     assert_eq!(run_between(&zk, &zk, "export /app", None).await.failed().0, ExitReason::Refused);
     assert_eq!(run_between(&zk, &zk, "export /absent", None).await.failed().0, ExitReason::Absent);
 }
+
+#[tokio::test]
+async fn trees_wider_than_the_window_are_compared_in_one_order() {
+    let (zk, other) = (TestServer::start().await, TestServer::start().await);
+    let client = zk.client().await;
+    client.create("/t", "").await.unwrap();
+    let mut znodes = 1;
+    for wide in 0..400 {
+        let path = format!("/t/{wide:03}");
+        client.create(&path, "").await.unwrap();
+        for child in 0..wide % 3 {
+            client.create(format!("{path}/{child}"), path.clone()).await.unwrap();
+            znodes += 1;
+        }
+        znodes += 1;
+    }
+    let ran = run_between(&zk, &other, "cp -r /t /t --to-server b", None).await;
+    assert_eq!(ran.notes, format!("{znodes} created, 0 changed, 0 deleted\n"));
+    assert_eq!(run_between(&zk, &other, "diff /t /t --to-server b", None).await.ok(), "");
+    let copied = run_on(&other.client().await, "find /t").await.ok();
+    assert_eq!(copied, run_on(&client, "find /t").await.ok());
+    client.delete("/t/001/0").await.unwrap();
+    assert_eq!(run_between(&zk, &other, "diff /t /t --to-server b", None).await.out, "+ /001/0\n");
+}
