@@ -199,14 +199,32 @@ mod system {
     }
 
     pub(super) fn lock(dir: &Path) -> io::Result<Option<DirLock>> {
-        let dir = File::open(dir)?;
-        loop {
-            match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Box::new(dir))),
-                Err(Errno::WOULDBLOCK) => return Ok(None),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+        Ok(DirectoryLock::take(dir)?.map(|lock| Box::new(lock) as DirLock))
+    }
+
+    /// A lock on a directory. Dropping it ends the lock also where closing the file would not: a process that somebody starts
+    /// meanwhile has a copy of the descriptor until it executes its program.
+    #[derive(Debug)]
+    pub(super) struct DirectoryLock(pub(super) File);
+
+    impl DirectoryLock {
+        pub(super) fn take(dir: &Path) -> io::Result<Option<Self>> {
+            let dir = File::open(dir)?;
+            loop {
+                match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+                    Ok(()) => return Ok(Some(Self(dir))),
+                    Err(Errno::WOULDBLOCK) => return Ok(None),
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
+        }
+    }
+
+    impl Drop for DirectoryLock {
+        fn drop(&mut self) {
+            // If it fails, the lock ends when the last copy is closed.
+            let _ = flock(&self.0, FlockOperation::Unlock);
         }
     }
 }
@@ -316,6 +334,18 @@ mod tests {
     fn a_sync_reaches_the_system() {
         let mut null = RealDisk.open_to_write(Path::new("/dev/null")).unwrap();
         assert_eq!(null.sync().unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_lock_ends_although_a_process_that_is_being_started_has_its_descriptor() {
+        let (_keep, dir) = directory();
+        let lock = system::DirectoryLock::take(&dir).unwrap().unwrap();
+        let inherited = lock.0.try_clone().unwrap();
+        assert!(RealDisk.lock(&dir).unwrap().is_none(), "it is held");
+        drop(lock);
+        assert!(RealDisk.lock(&dir).unwrap().is_some());
+        drop(inherited);
     }
 
     #[test]
