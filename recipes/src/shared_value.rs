@@ -21,8 +21,8 @@ use crate::tickets::{Collected, TicketError, TicketTxn};
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let sessions = Sessions::open(Client::options(), "zk1:2181,zk2:2181")?;
 /// let members = SharedValue::new(&sessions, "/config/members");
-/// let now = members.update(|old| [old.unwrap_or_default(), b"ann\n"].concat()).await?;
-/// println!("{:?}", now.data);
+/// members.update(|old| [old.unwrap_or_default(), b"ann\n"].concat()).await?;
+/// println!("{:?}", members.get().await?.data);
 ///
 /// let cache = members.cache().open().await?;              // the value in memory, and its changes
 /// # Ok(()) }
