@@ -33,6 +33,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
+#[cfg(feature = "shell")]
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::failure::MISTAKE;
@@ -132,6 +134,12 @@ fn first_line(error: &clap::Error, subcommand: &str) -> String {
             }
             _ => format!("an argument is missing; see `{subcommand} --help`"),
         };
+    }
+    #[cfg(feature = "shell")]
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
+        if let Some(here) = zoolet_shell::name_here(name) {
+            return format!("there is no command {name}; it is `zoolet {here}` here");
+        }
     }
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));

@@ -101,3 +101,20 @@ impl ShellCommand {
         }
     }
 }
+
+/// What a command of zkCli or zk-shell is called here, if its name is not one here.
+pub fn name_here(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "deleteall" | "rmr" => "rm -r",
+        "delquota" => "set-quota --delete",
+        "getEphemerals" | "session_info" => "sessions -l",
+        "get_acls" => "acl",
+        "set_acls" => "set-acl",
+        "child_count" => "child-count",
+        "json_cat" => "get --pretty",
+        "exists" => "stat",
+        "txn" => "multi",
+        "mntr" | "cons" | "dump" => "words",
+        _ => return None,
+    })
+}

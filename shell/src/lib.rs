@@ -30,13 +30,14 @@ mod invocation;
 mod json;
 mod read;
 mod shell;
+mod split;
 mod text;
 mod transfer;
 mod walk;
 mod write;
 
 pub use answer::ShellIo;
-pub use command::ShellCommand;
+pub use command::{ShellCommand, name_here};
 pub use connect::ConnectArguments;
 pub use failure::{ExitReason, ShellError};
 pub use interactive::{ShellArguments, run_shell};

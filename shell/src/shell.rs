@@ -4,14 +4,16 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 use tokio::time::timeout;
 use zoolet_client::{Client, Error, Sessions};
 
 use crate::answer::{Answer, ShellIo};
-use crate::command::ShellCommand;
+use crate::command::{ShellCommand, name_here};
 use crate::failure::{ExitReason, ShellError};
 use crate::invocation::{Invocation, OutputArguments};
+use crate::split;
 use crate::text::shown;
 
 /// How long other servers have to open a session.
@@ -77,6 +79,8 @@ pub struct Shell<'io> {
     /// What relative paths begin at.
     current: String,
     read_only: bool,
+    /// Whether answers follow each other, so that each has to end a line.
+    pub(crate) is_many: bool,
 }
 
 impl<'io> Shell<'io> {
@@ -90,6 +94,7 @@ impl<'io> Shell<'io> {
             answer: Answer { io, server, command: "", json: false },
             current: "/".to_owned(),
             read_only: false,
+            is_many: false,
         }
     }
 
@@ -120,13 +125,13 @@ impl<'io> Shell<'io> {
         self.read_only = read_only;
     }
 
-    /// Runs a command as it is typed, with quotes as in a shell of Unix.
+    /// Runs a command as it is typed. Quotes count around whole words only.
     ///
     /// # Errors
     /// See [`ShellError::reason`].
     pub async fn run_line(&mut self, line: &str) -> Result<(), ShellError> {
         let words =
-            shlex::split(line).ok_or_else(|| ShellError::usage(format!("a quote is open: {line}")))?;
+            split::words(line).ok_or_else(|| ShellError::usage(format!("a quote is open: {line}")))?;
         let outcome = match Line::try_parse_from(words) {
             Ok(Line { command }) => self.run_command(command).await,
             Err(error) if error.use_stderr() => Err(ShellError::usage(one_line(&error))),
@@ -266,6 +271,11 @@ pub(crate) fn resolve(current: &str, text: &str) -> String {
 
 /// The error of the argument parser in one line: the mistake and the tips, without the usage.
 pub(crate) fn one_line(error: &clap::Error) -> String {
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
+        if let Some(here) = name_here(name) {
+            return format!("there is no command {name}; it is `{here}` here");
+        }
+    }
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();

@@ -146,13 +146,31 @@ fn a_shell_without_a_terminal_runs_lines_until_one_fails() {
     let (_server, address) = server();
     let script = b"# a comment\ncd /jobs\n\nls\ncreate -e mine\nget mine\nget absent\nls\n";
     let (code, out, err) = run_with(&address, &["sh"], script);
-    assert_eq!((code, out.as_str()), (1, "a\nb\n/jobs/mine\n"), "{err}");
+    assert_eq!((code, out.as_str()), (1, "a\nb\n/jobs/mine\n\n"), "{err}");
     assert!(err.contains("get: /jobs/absent: no such znode"), "{err}");
     // Its session has ended with it.
     assert_eq!(run(&address, &["ls", "/jobs"]).1, "a\nb\n");
     assert_eq!(
         run_with(&address, &["sh"], b"ls /jobs\nquit\nget absent\n"),
         (0, "a\nb\n".to_owned(), String::new())
+    );
+}
+
+#[test]
+fn lines_are_taken_as_they_are_typed_and_each_answer_ends_a_line() {
+    let (_server, address) = server();
+    let script = b"set /jobs/a {\"host\":\"db1\",\"port\":-1}\nset /jobs/b -5\nget /jobs/a\nget /jobs/b\n";
+    let out = "{\"host\":\"db1\",\"port\":-1}\n-5\n".to_owned();
+    assert_eq!(run_with(&address, &["sh"], script), (0, out, String::new()));
+}
+
+#[test]
+fn who_types_a_name_of_zkcli_is_told_the_one_here() {
+    let (code, _, err) = run("127.0.0.1:1", &["deleteall", "/jobs"]);
+    assert_eq!(
+        (code, err.contains("there is no command deleteall; it is `zoolet rm -r` here")),
+        (2, true),
+        "{err}"
     );
 }
 

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use zoolet_client::Client;
 
 use crate::shell::{Line, resolve};
+use crate::split;
 
 /// How long the terminal waits for the names of znodes.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -69,8 +70,9 @@ impl Completer for Completion {
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..at];
-        let begin = word_begins(before);
-        let word = unescape(&before[begin..]);
+        let begin = split::last_begins(before);
+        let word =
+            split::words(&before[begin..]).and_then(|words| words.into_iter().next()).unwrap_or_default();
         let command = before.split_whitespace().next().unwrap_or_default();
         let all = match (before[..begin].trim().is_empty(), word.starts_with('-')) {
             (true, _) => self.commands(),
@@ -80,7 +82,7 @@ impl Completer for Completion {
         let matching = all.into_iter().filter(|candidate| candidate.starts_with(&word)).take(MAX_NAMES);
         let pairs = matching.map(|candidate| Pair {
             display: crate::text::shown(candidate.rsplit('/').next().unwrap_or_default()),
-            replacement: escape(&candidate),
+            replacement: split::escape(&candidate),
         });
         Ok((begin, pairs.collect()))
     }
@@ -92,45 +94,3 @@ impl Hinter for Completion {
 impl Highlighter for Completion {}
 impl Validator for Completion {}
 impl Helper for Completion {}
-
-/// Where the word at the end of a line begins. A blank after a backslash is part of it.
-fn word_begins(line: &str) -> usize {
-    let mut begin = 0;
-    let mut is_escaped = false;
-    for (at, c) in line.char_indices() {
-        if c.is_whitespace() && !is_escaped {
-            begin = at + c.len_utf8();
-        }
-        is_escaped = c == '\\' && !is_escaped;
-    }
-    begin
-}
-
-fn unescape(word: &str) -> String {
-    let mut plain = String::new();
-    let mut chars = word.chars();
-    while let Some(c) = chars.next() {
-        plain.extend(if c == '\\' { chars.next() } else { Some(c) });
-    }
-    plain
-}
-
-/// With a backslash before everything that a line splits or interprets.
-fn escape(text: &str) -> String {
-    let is_special = |c: char| c.is_whitespace() || matches!(c, '\\' | '\'' | '"' | '#');
-    text.chars().flat_map(|c| is_special(c).then_some('\\').into_iter().chain([c])).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_with_blanks_is_one_word() {
-        let line = format!("get {}", escape("/a b/'c' #"));
-        assert_eq!(word_begins(&line), 4);
-        assert_eq!(unescape(&line[4..]), "/a b/'c' #");
-        assert_eq!(shlex::split(&line).unwrap(), ["get", "/a b/'c' #"]);
-        assert_eq!(word_begins("get /a "), 7);
-    }
-}

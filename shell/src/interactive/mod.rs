@@ -68,6 +68,7 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
     }
     let mut shell = Shell::new(client, io).server(&connect.server).json(arguments.output.json);
     shell.set_read_only(connect.read_only);
+    shell.is_many = true;
     shell = shell.sessions(|servers| connect.sessions(servers));
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));
     editor.set_helper(Some(Completion::new(runtime.handle().clone(), Rc::clone(&place))));
@@ -96,7 +97,7 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
         let outcome = runtime.block_on(until_interrupted(async {
             if shell.client.state().is_final() {
                 let state = shell.client.state();
-                shell.note(format!("the session is over ({state:?}): opening another"));
+                shell.note(format!("the session is over ({state:?}), with its ephemerals and what addauth has added: opening another"));
                 shell.client = connect.connect("sh").await?;
             }
             shell.run_line(line).await

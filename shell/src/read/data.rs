@@ -60,7 +60,7 @@ impl Get {
         } else {
             // Byte by byte what is there, for a file or a pipe.
             shell.print(&data)?;
-            if (on_terminal || self.stat) && !data.ends_with(b"\n") {
+            if (on_terminal || self.stat || shell.is_many) && !data.ends_with(b"\n") {
                 shell.print(b"\n")?;
             }
         }

@@ -27,6 +27,7 @@ use crate::shell::Shell;
 #[derive(Debug, clap::Args)]
 pub(crate) struct DataArguments {
     /// The data; - for what is on standard input
+    #[arg(allow_negative_numbers = true)]
     data: Option<String>,
     /// A file with the data
     #[arg(long, short, value_name = "FILE", conflicts_with = "data")]

@@ -10,6 +10,7 @@ use super::{CreateArguments, Set};
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
 use crate::shell::{Shell, one_line};
+use crate::split;
 use crate::text::shown;
 
 /// The arguments of `multi`.
@@ -68,7 +69,7 @@ impl MultiArguments {
             }
             let wrong =
                 |why: String| shell.fail(ExitReason::Usage, format!("{place}, line {}: {why}", at + 1));
-            let words = shlex::split(line).ok_or_else(|| wrong("a quote is open".to_owned()))?;
+            let words = split::words(line).ok_or_else(|| wrong("a quote is open".to_owned()))?;
             let parsed = OperationLine::try_parse_from(words).map_err(|error| wrong(one_line(&error)))?;
             operations.push((at + 1, parsed.operation));
         }

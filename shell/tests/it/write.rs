@@ -207,6 +207,7 @@ async fn a_line_that_is_wrong_is_a_usage_error_in_one_line() {
     let zk = tree().await;
     for (line, part) in [
         ("gte /t", "unrecognized subcommand 'gte'; tip: "),
+        ("deleteall /t", "there is no command deleteall; it is `rm -r` here"),
         ("get", "required arguments were not provided"),
         ("get '/t", "a quote is open"),
         ("create -e -c /x", "cannot be used with"),
