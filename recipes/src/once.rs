@@ -1,7 +1,7 @@
 //! [`Once`]: executes a decision once over sessions, by a ticket of its own.
 //!
 //! It differs from [`Tickets`] in two ways. It goes on after a session is over, with the same ticket on the next session.
-//! And it leaves no record behind: the next multi of the same handle deletes it.
+//! And it deletes its records: the next multi of the same handle deletes the one before.
 //!
 //! A record keeps a second copy of its multi from being executed, so it may go only when no copy is on its way any more.
 //! That is so if the reply to every copy came. If one was lost, the copy may be anywhere, and be executed late; its

@@ -87,7 +87,7 @@ fn the_health_of_a_server_for_tls_alone_is_asked_with_the_files_of_a_client() {
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(i32::from(!healthy)), "{arguments:?}: {out}{err}");
         assert_eq!(out.contains("serves: standalone"), healthy, "{arguments:?}: {out}");
-        // Who has forgotten the flag is told.
+        // The error names the flag that is missing.
         assert_eq!(err.contains("see --tls"), !healthy, "{arguments:?}: {err}");
     }
 }

@@ -20,7 +20,7 @@ pub enum CounterError {
         /// The bits of the layout.
         bits: u32,
     },
-    /// The data of the znode is not a number in this layout; it is left as it is. Choose the layout of whoever writes it, or
+    /// The data of the znode is not a number in this layout; it is left as it is. Choose the layout of the program that writes it, or
     /// correct the data.
     #[error("{path}: {bytes} bytes that are not a counter: {reason}")]
     Undecodable {

@@ -1,6 +1,6 @@
 //! [`Delivery`]: an item that is held, and what may be done with it.
 //!
-//! The item's version is its token: whoever takes it raises the version in the transaction that creates `taken/<item>`, and
+//! The item's version is its token: a taker raises the version in the transaction that creates `taken/<item>`, and
 //! every later step of the holder names that version. So a step that comes late, after another has taken the item, is
 //! refused; the version of `taken/<item>` itself would say nothing, as it is 0 for every holder.
 
