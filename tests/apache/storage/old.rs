@@ -31,6 +31,9 @@ const RELEASES: [(&str, &str); 4] = [
 /// Servers since 3.5 make this znode whenever they load a tree without it.
 const CONFIG: &str = "/zookeeper/config";
 
+/// Bytes at the beginning of a log.
+const HEADER: u64 = 16;
+
 /// How a server is set up.
 #[derive(Debug, Clone, Copy)]
 enum Use {
@@ -111,9 +114,14 @@ async fn serves(address: SocketAddr) -> bool {
     answer.contains("Mode: standalone")
 }
 
-/// What a server of this release shows of a copy of a directory, or `None` if it refuses the directory. Which znodes are containers or
-/// have a time to live no client sees: that is taken from `ours`.
-async fn shown(class_path: &str, dir: &Path, ours: &Recovered, is_3_4: bool) -> Option<State> {
+/// What a server of this release shows of a copy of a directory, an error if it does not answer for a znode, or `None` if it refuses
+/// the directory. Which znodes are containers or have a time to live no client sees: that is taken from `ours`.
+async fn shown(
+    class_path: &str,
+    dir: &Path,
+    ours: &Recovered,
+    is_3_4: bool,
+) -> Option<Result<State, String>> {
     let copied = tempfile::tempdir().expect("a directory");
     copy(dir, copied.path());
     let server = OldServer::start(class_path, copied.path(), Use::Showing).await?;
@@ -127,7 +135,7 @@ async fn shown(class_path: &str, dir: &Path, ours: &Recovered, is_3_4: bool) -> 
         }
         left.extend(node.children().map(|child| &**child));
     }
-    Some(State::of_server(server.address, stored).await.expect("a server that answers for every znode"))
+    Some(State::of_server(server.address, stored).await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,26 +146,25 @@ async fn a_directory_of_3_4_to_3_7_that_was_killed_is_loaded_as_that_server_load
         let class_path = std::env::var(variable)
             .unwrap_or_else(|_| panic!("{variable} is not set: use tests/apache/run storage"));
         let mut tally = Tally::default();
-        for _ in 0..times(1) {
+        let mut histories = 0;
+        // What is refused shows little.
+        while histories < times(1) || (tally.equal == 0 && histories < 5) {
             history(release, &class_path, &mut newest, &mut dice, &mut tally).await;
+            histories += 1;
         }
         println!("{release}: {tally:#?}");
         assert!(tally.equal > 0 && tally.requests > 100, "{release}: {tally:?}");
     }
 }
 
-/// Kills a server three times under load, and compares what it left.
+/// Kills a server three times under load, and compares what it left, until it does not load that as it is.
 async fn history(release: &str, class_path: &str, newest: &mut Process, dice: &mut Dice, tally: &mut Tally) {
     let dir = tempfile::tempdir().expect("a directory");
     let is_3_4 = release.starts_with("3.4");
     let limits = Limits { create2_in_multi: false, odd_flags: !is_3_4, only_those_of_3_4: is_3_4 };
     for life in 0..3 {
-        let Some(server) = OldServer::start(class_path, dir.path(), Use::Writing).await else {
-            // A log without a whole header, which a kill may leave, keeps it from starting.
-            assert!(life > 0, "{release} does not start");
-            tally.refused_by_apache += 1;
-            return;
-        };
+        let server = OldServer::start(class_path, dir.path(), Use::Writing).await;
+        let server = server.unwrap_or_else(|| panic!("{release} does not start in life {life}"));
         let load = Load::start(&[server.address], dice, limits, 400);
         let enough = 150 + dice.below(300);
         while load.answered() < enough && !load.is_done() {
@@ -167,7 +174,10 @@ async fn history(release: &str, class_path: &str, newest: &mut Process, dice: &m
         tally.requests += load.finish().await;
 
         let name = format!("{release}, killed in life {life}");
-        let ours = read(&RealDisk, &StorageOptions::new(dir.path()));
+        let mut options = StorageOptions::new(dir.path());
+        // It makes none at its first start.
+        options.trust_empty_snapshot = is_3_4;
+        let ours = read(&RealDisk, &options);
         let ours = ours.unwrap_or_else(|refused| panic!("{name}: {refused}"));
         let mut state = State::of_recovered(&ours);
         if is_3_4 {
@@ -180,18 +190,31 @@ async fn history(release: &str, class_path: &str, newest: &mut Process, dice: &m
         }
         tally.count(&state, &ours.report);
         let Some(theirs) = shown(class_path, dir.path(), &ours, is_3_4).await else {
+            // A log without a whole header, which a kill may leave, keeps it from starting.
+            let in_header = ours.report.cut.as_ref().is_some_and(|cut| cut.offset < HEADER);
+            assert!(in_header, "{name}: {release} does not start\n{:#?}", ours.report);
             tally.refused_by_apache += 1;
-            continue;
+            return;
         };
-        let mut differences = state.differences(&theirs);
+        let differences =
+            theirs.map_or_else(|unanswered| vec![unanswered], |theirs| state.differences(&theirs));
         if !differences.is_empty() {
-            // They have lost access control lists that are in the log, or have others in their place: 3.9.5 has not.
             println!("{name}: in place of what {release} shows: {differences:#?}");
-            let newest = super::shown(newest, dir.path(), &Settings::new()).await;
-            let (theirs, _) = newest.unwrap_or_else(|refused| panic!("{name}: {refused}"));
-            differences = State::of_recovered(&ours).differences(&theirs);
+            newest_agrees(&name, newest, dir.path(), &state, is_3_4).await;
+            tally.equal += 1;
+            // The next snapshot would have what this server has lost.
+            return;
         }
-        assert!(differences.is_empty(), "{name}: {differences:#?}\n{:#?}", ours.report);
         tally.equal += 1;
     }
+}
+
+/// The old releases lose access control lists that are in the log, do not answer for their znodes, or have others in their place.
+/// 3.9.5 does not.
+async fn newest_agrees(name: &str, newest: &mut Process, dir: &Path, ours: &State, is_3_4: bool) {
+    let settings = Settings::new().with("trustEmptySnapshot", is_3_4);
+    let (theirs, _) =
+        super::shown(newest, dir, &settings).await.unwrap_or_else(|refused| panic!("{name}: {refused}"));
+    let differences = ours.differences(&theirs);
+    assert!(differences.is_empty(), "{name}: {differences:#?}");
 }

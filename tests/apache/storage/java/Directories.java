@@ -185,20 +185,21 @@ public class Directories {
     }
 
     private static class Settings {
-        private final Map<String, String> values = new HashMap<>(Map.of(
-                "address", "127.0.0.1:0",
+        private final Map<String, String> values = new HashMap<>(Map.ofEntries(
+                Map.entry("address", "127.0.0.1:0"),
                 // No session expires and no container goes while a directory is looked at.
-                "tickTime", "1000000000",
-                "minSessionTimeout", "1",
-                "maxSessionTimeout", "1000000000",
-                "containerCheck", "1000000000",
-                "snapCount", "100000",
+                Map.entry("tickTime", "1000000000"),
+                Map.entry("minSessionTimeout", "1"),
+                Map.entry("maxSessionTimeout", "1000000000"),
+                Map.entry("containerCheck", "1000000000"),
+                Map.entry("snapCount", "100000"),
                 // KiB
-                "preAllocSize", "64",
-                "digest", "true",
-                "extendedTypes", "true",
+                Map.entry("preAllocSize", "64"),
+                Map.entry("digest", "true"),
+                Map.entry("extendedTypes", "true"),
+                Map.entry("trustEmptySnapshot", "false"),
                 // empty, gz or snappy
-                "compression", ""));
+                Map.entry("compression", "")));
 
         Settings(String[] words) {
             for (String word : Arrays.asList(words).subList(3, words.length)) {
@@ -222,6 +223,7 @@ public class Directories {
         void apply() {
             System.setProperty("zookeeper.snapCount", values.get("snapCount"));
             System.setProperty("zookeeper.extendedTypesEnabled", values.get("extendedTypes"));
+            System.setProperty("zookeeper.snapshot.trust.empty", values.get("trustEmptySnapshot"));
             FilePadding.setPreallocSize(number("preAllocSize") * 1024L);
             ZooKeeperServer.setDigestEnabled(Boolean.parseBoolean(values.get("digest")));
             SnapStream.setStreamMode(SnapStream.StreamMode.fromString(values.get("compression")));
