@@ -119,6 +119,7 @@ async fn schedule(seed: u64) -> usize {
 }
 
 /// `ZOOLET_SCHEDULES` sets how many run, `ZOOLET_SEED` the seed of the first; each has the next seed.
+#[allow(clippy::print_stdout, reason = "how much it has shown")]
 #[tokio::test]
 async fn a_counter_is_the_sum_of_what_was_added_whatever_happens() {
     let number = |name, default| match std::env::var(name) {
@@ -131,5 +132,6 @@ async fn a_counter_is_the_sum_of_what_was_added_whatever_happens() {
         // The report of a test server that is dropped in a panic prints its seed.
         faults += schedule(seed).await;
     }
+    println!("{schedules} schedules from seed {first}: {faults} faults");
     assert!(faults as u64 >= schedules, "{faults}");
 }

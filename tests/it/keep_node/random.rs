@@ -30,6 +30,7 @@ struct Schedule {
     written: usize,
 }
 
+#[allow(clippy::print_stdout, reason = "how much it has shown")]
 #[tokio::test]
 async fn random_schedules_never_touch_a_foreign_znode_and_end_with_ours() {
     let number = |name, default| match std::env::var(name) {
@@ -50,6 +51,7 @@ async fn random_schedules_never_touch_a_foreign_znode_and_end_with_ours() {
         faults += schedule.zk.faults().fired().iter().filter(|entry| entry.event.is_fault()).count();
         writes += schedule.check();
     }
+    println!("{schedules} schedules from seed {first}: {faults} faults");
     assert!(faults as u64 > schedules && writes as u64 > schedules, "{faults} faults, {writes} writes");
 }
 
