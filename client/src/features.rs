@@ -18,16 +18,21 @@ pub enum ServerFeature {
     MultiRead,
     /// [`Create::ttl`](crate::Create::ttl). Since 3.5.3, if `zookeeper.extendedTypesEnabled` is set.
     CreateTtl,
+    /// Creates whose reply has a `Stat`, and what came with them: containers and
+    /// [`Client::remove_watches`](crate::Client::remove_watches). Since 3.5. A client creates without them at a server of 3.4;
+    /// see [`Created::stat`](crate::Created::stat).
+    Create2,
 }
 
 impl ServerFeature {
-    const COUNT: usize = 3;
+    const COUNT: usize = 4;
 
-    fn of(op: OpCode) -> Option<Self> {
+    pub(crate) fn of(op: OpCode) -> Option<Self> {
         Some(match op {
             OpCode::AddWatch | OpCode::SetWatches2 => Self::AddWatch,
             OpCode::MultiRead => Self::MultiRead,
             OpCode::CreateTtl => Self::CreateTtl,
+            OpCode::Create2 | OpCode::RemoveWatches => Self::Create2,
             _ => return None,
         })
     }

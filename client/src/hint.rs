@@ -101,7 +101,7 @@ fn explain(
 /// The first release of Apache ZooKeeper that has an operation, if older ones are in use.
 fn since(op: OpCode) -> Option<&'static str> {
     Some(match op {
-        OpCode::Create2 | OpCode::CheckWatches | OpCode::RemoveWatches => "3.5.0",
+        OpCode::CheckWatches | OpCode::RemoveWatches => "3.5.0",
         OpCode::AddWatch
         | OpCode::SetWatches2
         | OpCode::MultiRead

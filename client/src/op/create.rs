@@ -21,7 +21,9 @@ use crate::error::Error;
 pub struct Created {
     /// The path, including the number of a sequential znode.
     pub path: String,
-    /// Its initial `Stat`. `czxid` is the transaction that created it.
+    /// Its initial `Stat`. `czxid` is the transaction that created it. A server of 3.4 replies without a `Stat`: this one is
+    /// exact then too, but for `ctime` and `mtime`, which are 0. [`Client::exists`] reads them, perhaps after others have
+    /// changed the znode.
     pub stat: Stat,
     sequence: Option<i32>,
 }

@@ -18,6 +18,7 @@ use crate::command::Submission;
 use crate::connection_error::ConnectionError;
 use crate::context::ErrorDetail;
 use crate::error::Error;
+use crate::features::ServerFeature;
 use crate::session_password::SessionPassword;
 use crate::state::SessionState;
 use crate::watch;
@@ -121,6 +122,7 @@ impl Session {
         self.phase = Phase::Serving;
         self.probe = ReadWriteProbe::for_connection(now, self.read_only);
         self.shared.set_server(self.host.clone());
+        self.has_create2 = self.shared.supports(ServerFeature::Create2);
         self.shared.counters.connected();
         if let Some(servers) = &self.shared.servers {
             servers.connected();

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use zoolet_clock::ActivityGuard;
 use zoolet_proto::records::{AuthPacket, PASSWORD_LEN, RemoveWatches};
-use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
+use zoolet_proto::{ErrorCode, Jute, OpCode, Reply, Request, SessionId, Xid, Zxid, frame, jute};
 
 use crate::command::{DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
@@ -26,6 +26,7 @@ use crate::state::{SessionState, SharedState};
 use crate::watch::{WatchKind, WatchTable};
 
 pub(crate) mod answer;
+mod before_3_5;
 mod closing;
 mod connection;
 mod flight;
@@ -129,6 +130,8 @@ pub(crate) struct Session {
     established: bool,
     /// Whether the server of this connection is read-only.
     read_only: bool,
+    /// Whether the server of this connection knows create2, if it is known.
+    has_create2: Option<bool>,
     probe: ReadWriteProbe,
     timeout: Duration,
     last_zxid: Zxid,
@@ -173,6 +176,7 @@ impl Session {
             password,
             established: id != SessionId(0),
             read_only: false,
+            has_create2: None,
             probe: ReadWriteProbe::default(),
             sasl: SaslExchange::default(),
             calls: Calls::default(),
@@ -347,7 +351,13 @@ impl Session {
     }
 
     /// Encodes a request into `out` and registers it as sent.
-    fn transmit(&mut self, now: Instant, call: Submission) {
+    fn transmit(&mut self, now: Instant, mut call: Submission) {
+        if self.has_create2 == Some(false) {
+            if before_3_5::is_newer(&call.request) {
+                return self.refuse_unsent(call);
+            }
+            call.request = before_3_5::without_create2(call.request);
+        }
         let op = call.request.op();
         let start = self.out.len();
         let xid = self.calls.next_xid(op);
@@ -387,6 +397,17 @@ impl Session {
         }
         let remove = RemoveWatches { path: Some(path), kind: kind.watcher_type().code() };
         self.transmit(now, Submission::internal(Request::RemoveWatches(remove)));
+    }
+
+    /// Answers as the server would, which is known not to know the operation.
+    fn refuse_unsent(&self, mut call: Submission) {
+        let code = Some(ErrorCode::Unimplemented);
+        let outcome = answer::outcome(&call.request, code, Reply::Empty, &call.chroot, self.has_identity());
+        call.reply_to.send(outcome);
+    }
+
+    fn has_identity(&self) -> bool {
+        !self.auths.is_empty() || self.settings.sasl.is_some()
     }
 
     fn fail(&self, mut call: Submission, sent: bool, error: impl FnOnce(ErrorContext) -> Error) {

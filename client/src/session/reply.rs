@@ -2,13 +2,14 @@
 
 use tokio::time::Instant;
 use zoolet_proto::records::{RemoveWatches, SetWatches2, WatchedEvent};
-use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xid, Zxid, jute};
+use zoolet_proto::{ErrorCode, Jute, OpCode, Reply, ReplyHeader, Request, WatcherType, Xid, Zxid, jute};
 
 use super::flight::InFlight;
-use super::{ProtocolViolation, Session, answer};
+use super::{ProtocolViolation, Session, answer, before_3_5};
 use crate::command::{AnsweredCall, ReplyExtra};
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
+use crate::features::ServerFeature;
 use crate::feed::{self, FeedReply};
 use crate::state::SessionState;
 use crate::watch::{WatchEvent, WatchReply};
@@ -114,15 +115,24 @@ impl Session {
             _ if is_lost(error) => {}
             _ => self.contacted(sent),
         }
-        self.shared.note_feature(call.request.op(), error);
+        if before_3_5::lacks_create2(&call.request, error) {
+            self.shared.note_feature(OpCode::Create2, Some(ErrorCode::Unimplemented));
+            self.calls.wait(call, now + self.timeout);
+            // The server closes it anyway, or it would answer a later request before this one.
+            return Err(NO_CREATE2);
+        }
+        self.note_feature(call.request.op(), error);
         // The body of an error is empty, or means nothing to a client.
         let reply = match error {
             None => Reply::parse(call.request.op(), body),
             Some(_) => Ok(Reply::Empty),
         };
-        let reply = match reply {
-            Ok(reply) => reply,
-            Err(error) => {
+        let reply = match (reply, &call.request) {
+            (Ok(Reply::Created(path)), Request::Create(create)) => {
+                before_3_5::created(create, path, header.zxid, self.id)
+            }
+            (Ok(reply), _) => reply,
+            (Err(error), _) => {
                 self.fail(call, true, Error::Protocol);
                 return Err(error.into());
             }
@@ -145,9 +155,8 @@ impl Session {
                 self.answered += 1;
             }
         } else if call.reply_to.is_awaited() {
-            let has_identity = !self.auths.is_empty() || self.settings.sasl.is_some();
             // Opened before the reply is sent: the caller has the watch before the next frame is looked at, which may be its event.
-            let mut outcome = answer::outcome(&call.request, error, reply, &call.chroot, has_identity);
+            let mut outcome = answer::outcome(&call.request, error, reply, &call.chroot, self.has_identity());
             if let (Ok(answer), Some((kind, path))) = (&mut outcome, answer::watch_of(&call.request)) {
                 let watch = self.watches.open(kind, path, &call.chroot, &self.commands);
                 answer.extra = Some(Box::new(ReplyExtra::Watch(watch)));
@@ -158,6 +167,17 @@ impl Session {
         // Not before the caller is a user of the watch: a watch without users is removed.
         self.settle_watch(now, &call.request, error);
         if is_lost(error) { Err(LOST) } else { Ok(()) }
+    }
+
+    /// Notes what the answer says about the server. Of create2, which is frequent, the first answer of a connection says all.
+    fn note_feature(&mut self, op: OpCode, error: Option<ErrorCode>) {
+        if ServerFeature::of(op) == Some(ServerFeature::Create2) {
+            let known = self.has_create2.replace(error != Some(ErrorCode::Unimplemented));
+            if known == self.has_create2 {
+                return;
+            }
+        }
+        self.shared.note_feature(op, error);
     }
 
     /// Registers the outcome of the watch of a request. A watch that has no users is removed again.
@@ -227,6 +247,9 @@ fn label(header: &ReplyHeader) -> Option<Zxid> {
 
 /// The server has replied so.
 pub(super) const LOST: ProtocolViolation = ProtocolViolation("the server has lost the session");
+
+const NO_CREATE2: ProtocolViolation =
+    ProtocolViolation("the server does not know create2; the next connection does without it");
 
 const UNAUTHENTICATED: ProtocolViolation =
     ProtocolViolation("the server serves only clients that have authenticated");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::TcpListener;
-use zoolet_client::{Acl, Client, Clock, ConnectOptions, Error, ErrorCode, Perms, SessionState};
+use zoolet_client::{Acl, Client, Clock, ConnectOptions, Error, ErrorCode, Perms, SessionState, WatcherType};
 use zoolet_proto::{Reply, Stat};
 
 use crate::common::{TIMEOUT, connected, connected_with, listener};
@@ -210,11 +210,6 @@ async fn refusals_carry_what_the_client_knows_about_them() {
             "createContainer /c: not implemented by the server; containers require servers of 3.5.3 or later",
         ),
         (
-            zk.create("/old", "").send(),
-            ErrorCode::Unimplemented,
-            "create /old: not implemented by the server; create2 requires servers of 3.5.0 or later",
-        ),
-        (
             zk.create("/p", "").acl(own()).send(),
             ErrorCode::InvalidAcl,
             "create /p: invalid ACL; scheme auth stands for the identities of this session, which has none",
@@ -245,14 +240,18 @@ async fn refusals_carry_what_the_client_knows_about_them() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_the_server_does_not_know_names_the_release_that_has_it() {
     let (zk, mut peer, _listener) = connected().await;
-    for (name, release) in
-        [("getEphemerals", "3.6.0"), ("getAllChildrenNumber", "3.6.0"), ("whoAmI", "3.7.0")]
-    {
+    for (name, release) in [
+        ("getEphemerals", "3.6.0"),
+        ("getAllChildrenNumber", "3.6.0"),
+        ("whoAmI", "3.7.0"),
+        ("removeWatches", "3.5.0"),
+    ] {
         let call = async {
             match name {
                 "getEphemerals" => zk.get_ephemerals("/").await.map(drop),
                 "getAllChildrenNumber" => zk.get_all_children_number("/").await.map(drop),
-                _ => zk.who_am_i().await.map(drop),
+                "whoAmI" => zk.who_am_i().await.map(drop),
+                _ => zk.remove_watches("/", WatcherType::Data).await,
             }
         };
         let server = async {

@@ -24,6 +24,7 @@ use crate::features::KnownFeatures;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{Watch, WatchHandle, WatchStream, WatchUpdate};
 
+mod before_3_5;
 mod calls;
 mod feed;
 mod life;

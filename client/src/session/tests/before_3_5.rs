@@ -1,0 +1,128 @@
+//! A server of 3.4: what it does not know is sent at most once.
+
+use zoolet_proto::CreateMode;
+use zoolet_proto::records::{Create, Op, OpResult};
+
+use super::*;
+use crate::features::ServerFeature;
+
+fn record(path: &str, mode: CreateMode) -> Create {
+    Create { path: path.into(), data: Some(Bytes::from_static(b"three")), acl: None, flags: mode.code() }
+}
+
+fn create2(path: &str) -> Request {
+    Request::Create2(record(path, CreateMode::EphemeralSequential))
+}
+
+/// Connects to a host of this name.
+fn connect(harness: &mut Harness, host: &str) {
+    while harness.session.wanted_link() != WantedLink::Dialing {
+        harness.now = harness.session.next_timeout().expect("a time for the next attempt");
+        harness.session.handle_timeout(harness.now);
+    }
+    harness.session.handle_dialing(Some(host.into()));
+    harness.connect();
+    harness.frames();
+}
+
+/// A harness whose server has shown that it does not know create2.
+fn at_3_4() -> Harness {
+    let mut harness = Harness::new(SessionSettings { hosts: 2, ..settings() });
+    connect(&mut harness, "old");
+    harness.call(create2("/a"));
+    harness.refuse_at(1, -1, ErrorCode::Unimplemented);
+    connect(&mut harness, "old");
+    harness.reply(harness.last_xid(), 1, Reply::Created("/a0000000000".into()));
+    harness.frames();
+    harness
+}
+
+#[test]
+fn a_create_that_3_4_does_not_know_is_executed_as_the_one_it_knows() {
+    let mut harness = Harness::up();
+    let mut created = harness.call(create2("/a"));
+    let (mut write, mut read) = (harness.call(set("/b")), harness.call(get("/b")));
+    harness.frames();
+    harness.refuse_at(1, -1, ErrorCode::Unimplemented);
+    assert!(created.is_open());
+    assert!(write.error().may_have_applied(), "its reply is lost with the connection");
+    assert_eq!(harness.state(), SessionState::Disconnected);
+
+    let before = harness.now;
+    harness.connect();
+    assert_eq!(harness.now, before, "at once");
+    let plain = Request::Create(record("/a", CreateMode::EphemeralSequential));
+    assert_eq!(harness.sent(), [sync("/"), plain, get("/b")]);
+    let last = harness.last_xid();
+    harness.reply(last - 2, 6, Reply::Synced(Some("/".into())));
+    harness.reply(last - 1, 7, Reply::Created("/a0000000003".into()));
+    harness.reply(last, 8, data());
+    assert!(read.outcome().expect("an outcome").is_ok());
+    let created = created.outcome().expect("an outcome").expect("success");
+    let stat = Stat {
+        czxid: Zxid(7),
+        mzxid: Zxid(7),
+        pzxid: Zxid(7),
+        data_length: 5,
+        ephemeral_owner: SessionId(5),
+        ..Stat::default()
+    };
+    assert_eq!(created.reply, Reply::Created2("/a0000000003".into(), stat));
+    assert!(matches!(created.extra.as_deref(), Some(ReplyExtra::Sequence(3))));
+
+    harness.call(Request::Create2(record("/p", CreateMode::Persistent)));
+    assert_eq!(harness.sent(), [Request::Create(record("/p", CreateMode::Persistent))]);
+}
+
+#[test]
+fn a_multi_with_such_a_create_is_executed_as_one_without() {
+    let mut harness = Harness::up();
+    let ops = |op: fn(Create) -> Op| Request::Multi(vec![op(record("/a", CreateMode::Persistent))]);
+    let mut multi = harness.call(ops(Op::Create2));
+    harness.frames();
+    harness.refuse(1, ErrorCode::MarshallingError);
+    assert!(multi.is_open());
+    harness.connect();
+    assert_eq!(harness.sent(), [ops(Op::Create)]);
+    harness.reply(harness.last_xid(), 7, Reply::Multi(vec![OpResult::Create("/a".into())]));
+    let reply = multi.outcome().expect("an outcome").expect("success").reply;
+    assert_eq!(reply, Reply::Multi(vec![OpResult::Create("/a".into())]));
+
+    let mut malformed = harness.call(ops(Op::Create2));
+    harness.refuse(harness.last_xid(), ErrorCode::MarshallingError);
+    assert_eq!(malformed.error().code(), Some(ErrorCode::MarshallingError), "not twice");
+}
+
+#[test]
+fn what_else_3_4_does_not_know_is_refused_without_its_word() {
+    let mut harness = at_3_4();
+    let container = Request::CreateContainer(record("/c", CreateMode::Container));
+    let error = harness.call(container).error();
+    assert_eq!(error.code(), Some(ErrorCode::Unimplemented));
+    assert!(!error.may_have_applied());
+    let mut watched = harness.call(get_watched("/a"));
+    harness.reply(harness.last_xid(), 8, data());
+    drop(watched.watch());
+    harness.settle();
+    assert_eq!(harness.sent(), [get_watched("/a")], "the watch that nobody uses is not removed");
+    harness.event(9, EventType::NodeDataChanged, "/a");
+    assert_eq!(harness.state(), SessionState::Connected);
+}
+
+#[test]
+fn another_server_is_asked_for_itself_and_a_known_one_not_again() {
+    let mut harness = at_3_4();
+    let supports = |harness: &Harness| harness.shared.supports(ServerFeature::Create2);
+    assert_eq!(supports(&harness), Some(false));
+    harness.cut();
+    connect(&mut harness, "new");
+    assert_eq!(supports(&harness), None);
+    harness.call(create2("/a"));
+    assert_eq!(harness.sent(), [create2("/a")]);
+    harness.reply(harness.last_xid(), 9, Reply::Created2("/a0000000004".into(), Stat::default()));
+    assert_eq!(supports(&harness), Some(true));
+    harness.cut();
+    connect(&mut harness, "old");
+    harness.call(create2("/a"));
+    assert_eq!(harness.sent(), [Request::Create(record("/a", CreateMode::EphemeralSequential))]);
+}
