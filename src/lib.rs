@@ -46,7 +46,7 @@
 //!
 //! `server`, `client` and `recipes` are on by default, `testing` is not. Without default features each works alone; `recipes`
 //! includes `client`, and `testing` includes `server` and `client`. The module of a feature has all its public items; the
-//! most common ones are here as well.
+//! most common ones are here as well. `dns-srv` reads the hosts of a connect string from SRV records.
 
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -181,6 +181,14 @@ impl SessionDriver {
             self.connection = ConnectionState::Down;
         }
         let again = match (&mut self.connection, self.session.wanted_link()) {
+            #[cfg(feature = "dns-srv")]
+            (ConnectionState::Down, WantedLink::Dialing)
+                if poll_lookup(&self.transport, &mut self.session, cx).is_pending() =>
+            {
+                // Who an attempt that times out now was waiting for.
+                self.session.handle_dialing(self.transport.srv_label());
+                Ok(false)
+            }
             (ConnectionState::Down, WantedLink::Dialing) => {
                 let (host, dialing) = self.transport.dial();
                 self.session.handle_dialing(host);
@@ -213,6 +221,10 @@ impl SessionDriver {
     fn poll_probe(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         while self.session.is_probing() {
             let polled = match &mut self.probe {
+                #[cfg(feature = "dns-srv")]
+                ConnectionState::Down if poll_lookup(&self.transport, &mut self.session, cx).is_pending() => {
+                    return false;
+                }
                 ConnectionState::Down => {
                     let (host, dialing) = self.transport.dial();
                     self.probe_host = host;
@@ -288,6 +300,17 @@ impl SessionDriver {
         // Nobody is woken when it takes more, and an error changes nothing: the stream is dropped next.
         stream.poll_write(&mut Context::from_waker(Waker::noop()), self.session.out());
     }
+}
+
+/// Looks up SRV records, if the next attempt begins with that.
+#[cfg(feature = "dns-srv")]
+fn poll_lookup(transport: &Transport, session: &mut Session, cx: &mut Context<'_>) -> Poll<()> {
+    let Some(servers) = transport.servers() else { return Poll::Ready(()) };
+    servers.poll_lookup(cx).map(|changed| {
+        if let Some(hosts) = changed {
+            session.handle_hosts(hosts);
+        }
+    })
 }
 
 /// Writes what the session has to write and passes on what has arrived. Returns whether there may be more to do.

@@ -46,6 +46,8 @@ mod server_list;
 mod session;
 mod session_password;
 mod sessions;
+#[cfg(feature = "dns-srv")]
+mod srv;
 mod state;
 mod stream_queue;
 #[cfg(feature = "tls")]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+#[cfg(feature = "dns-srv")]
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -64,6 +66,8 @@ pub struct ConnectOptions {
     features: KnownFeatures,
     /// Who learns of every state of the session.
     pub(crate) observer: Option<Arc<SessionObserver>>,
+    #[cfg(feature = "dns-srv")]
+    dns_servers: Vec<SocketAddr>,
     #[cfg(feature = "tls")]
     tls: Option<ClientTls>,
 }
@@ -94,6 +98,8 @@ impl Default for ConnectOptions {
             clock: Clock::tokio(),
             features: KnownFeatures::default(),
             observer: None,
+            #[cfg(feature = "dns-srv")]
+            dns_servers: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -200,6 +206,26 @@ impl ConnectOptions {
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: ClientTls) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// The name servers to ask for SRV records, such as the DNS port of a Consul agent: for a connect string that is `dns-srv://name`. The
+    /// names in the records are resolved by the system.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), zoolet_client::Error> {
+    /// let consul = "127.0.0.1:8600".parse().expect("an address");
+    /// let zk = zoolet_client::Client::options()
+    ///     .dns_servers([consul])
+    ///     .connect("dns-srv://zookeeper.service.consul/app")
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Default: those of `/etc/resolv.conf`, which is read for each lookup.
+    #[cfg(feature = "dns-srv")]
+    pub fn dns_servers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.dns_servers = servers.into_iter().collect();
         self
     }
 
@@ -373,6 +399,8 @@ impl ConnectOptions {
         let servers = transport.servers();
         if let Some(servers) = &servers {
             servers.shuffle(&mut rng);
+            #[cfg(feature = "dns-srv")]
+            servers.ask(self.dns_servers);
         }
         let hosts = servers.as_ref().map_or(1, ServerList::len);
         let settings = SessionSettings { hosts, seed: rng.random(), ..self.session };

@@ -1,13 +1,21 @@
 //! [`ServerList`]: the hosts that a client may connect to, in the order in which it tries them.
 
 use std::collections::VecDeque;
+#[cfg(feature = "dns-srv")]
+use std::io;
+#[cfg(feature = "dns-srv")]
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(feature = "dns-srv")]
+use std::task::{Context, Poll, ready};
 
 use rand::Rng;
 use rand::seq::SliceRandom;
 
 use crate::error::Error;
-use crate::transport::{Host, parse};
+#[cfg(feature = "dns-srv")]
+use crate::srv::SrvSource;
+use crate::transport::{ConnectString, Host, TargetHosts, parse};
 
 /// The hosts of a connect string, and of what has replaced it. A handle is cheap to clone.
 #[derive(Debug, Clone)]
@@ -22,6 +30,44 @@ impl ServerList {
         Self { chroot: chroot.into(), ring: Arc::new(Mutex::new(HostRing::new(hosts))) }
     }
 
+    /// The hosts of SRV records, of which none is known yet.
+    #[cfg(feature = "dns-srv")]
+    pub(crate) fn of_srv(name: &str, chroot: &str) -> Self {
+        let list = Self::new(Vec::new(), chroot);
+        list.ring().srv = Some(SrvSource::new(name));
+        list
+    }
+
+    /// The name servers to ask for SRV records, instead of those of the system.
+    #[cfg(feature = "dns-srv")]
+    pub(crate) fn ask(&self, servers: Vec<SocketAddr>) {
+        if let Some(srv) = &mut self.ring().srv {
+            srv.ask(servers);
+        }
+    }
+
+    /// Ready when the next attempt can begin: at once, except for a round that begins with a lookup. Then it is with the number
+    /// of hosts, if they are others than before.
+    #[cfg(feature = "dns-srv")]
+    pub(crate) fn poll_lookup(&self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+        self.ring().poll_lookup(cx)
+    }
+
+    /// The name of the SRV records, and why they are not known, if so.
+    #[cfg(feature = "dns-srv")]
+    pub(crate) fn unresolved(&self) -> Option<(Arc<str>, io::Error)> {
+        let ring = &mut *self.ring();
+        let srv = ring.srv.as_ref().filter(|_| ring.hosts.is_empty())?;
+        let failure = ring.failure.take().unwrap_or_else(|| io::Error::other("no lookup yet"));
+        Some((srv.label(), failure))
+    }
+
+    /// The name of the SRV records, if that is where the hosts are from.
+    #[cfg(feature = "dns-srv")]
+    pub(crate) fn srv_label(&self) -> Option<Arc<str>> {
+        self.ring().srv.as_ref().map(SrvSource::label)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.ring().hosts.len()
     }
@@ -32,7 +78,12 @@ impl ServerList {
 
     /// Shuffles the hosts, so that not all clients begin with the same one.
     pub(crate) fn shuffle(&self, rng: &mut impl Rng) {
-        self.ring().hosts.shuffle(rng);
+        let ring = &mut *self.ring();
+        ring.hosts.shuffle(rng);
+        #[cfg(feature = "dns-srv")]
+        if let Some(srv) = &mut ring.srv {
+            srv.seed(rng);
+        }
     }
 
     /// The host of the next attempt, and how often all were tried before.
@@ -56,7 +107,17 @@ impl ServerList {
         current: Option<&str>,
         rng: &mut impl Rng,
     ) -> Result<bool, Error> {
-        let (hosts, chroot) = parse(target)?;
+        let ConnectString { hosts, chroot } = parse(target)?;
+        let TargetHosts::Named(hosts) = hosts else {
+            let reason = "a client reads SRV records if it connects to their name: name the hosts here";
+            return Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
+        };
+        #[cfg(feature = "dns-srv")]
+        if let Some(name) = self.srv_label() {
+            return Err(Error::InvalidTarget(format!(
+                "{target:?}: the hosts of this client are those of {name}"
+            )));
+        }
         if !chroot.is_empty() && *chroot != *self.chroot {
             let reason =
                 format!("{target:?}: the chroot of a client stays as it is, {:?}: leave it out", self.chroot);
@@ -77,16 +138,63 @@ struct HostRing {
     attempts: usize,
     /// Who is tried before that, after the hosts were replaced.
     first: VecDeque<Host>,
+    #[cfg(feature = "dns-srv")]
+    srv: Option<SrvSource>,
+    /// Why the hosts of SRV records are not known.
+    #[cfg(feature = "dns-srv")]
+    failure: Option<io::Error>,
+    /// How many rounds of SRV records have begun.
+    #[cfg(feature = "dns-srv")]
+    rounds: usize,
 }
 
 impl HostRing {
     fn new(hosts: Vec<Host>) -> Self {
-        Self { hosts, attempts: 0, first: VecDeque::new() }
+        Self {
+            hosts,
+            attempts: 0,
+            first: VecDeque::new(),
+            #[cfg(feature = "dns-srv")]
+            srv: None,
+            #[cfg(feature = "dns-srv")]
+            failure: None,
+            #[cfg(feature = "dns-srv")]
+            rounds: 0,
+        }
+    }
+
+    /// A round of SRV records is over with its last host, or with a connection.
+    #[cfg(feature = "dns-srv")]
+    fn poll_lookup(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+        let Some(srv) = self.srv.as_mut().filter(|_| self.first.is_empty()) else { return Poll::Ready(None) };
+        let found = ready!(srv.poll_hosts(cx));
+        let mut changed = None;
+        match found {
+            Ok(hosts) => {
+                let known = |host| self.hosts.contains(host);
+                let is_same = hosts.len() == self.hosts.len() && hosts.iter().all(known);
+                changed = (!is_same).then_some(hosts.len());
+                self.hosts = hosts;
+            }
+            // Those of the latest answer are tried again.
+            Err(error) => self.failure = Some(error),
+        }
+        self.first = self.hosts.iter().cloned().collect();
+        self.rounds += 1;
+        Poll::Ready(changed)
+    }
+
+    /// How often the hosts of `first` were tried before.
+    fn earlier_rounds(&self) -> usize {
+        #[cfg(feature = "dns-srv")]
+        return self.rounds.saturating_sub(1);
+        #[cfg(not(feature = "dns-srv"))]
+        0
     }
 
     fn next(&mut self) -> (Host, usize) {
         if let Some(host) = self.first.pop_front() {
-            return (host, 0);
+            return (host, self.earlier_rounds());
         }
         let (round, at) = (self.attempts / self.hosts.len(), self.attempts % self.hosts.len());
         self.attempts += 1;
@@ -152,7 +260,9 @@ mod tests {
     const CLIENTS: usize = 20_000;
 
     fn list(target: &str) -> ServerList {
-        let (hosts, chroot) = parse(target).expect(target);
+        let ConnectString { hosts: TargetHosts::Named(hosts), chroot } = parse(target).expect(target) else {
+            panic!("{target} names no hosts");
+        };
         ServerList::new(hosts, chroot)
     }
 

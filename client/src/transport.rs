@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::future::Future;
+#[cfg(feature = "dns-srv")]
+use std::future::ready;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::pin::Pin;
@@ -87,6 +89,12 @@ impl Transport {
         }
     }
 
+    /// The name of the SRV records that its hosts are from.
+    #[cfg(feature = "dns-srv")]
+    pub(crate) fn srv_label(&self) -> Option<Arc<str>> {
+        self.servers()?.srv_label()
+    }
+
     /// Connects by TLS.
     #[cfg(feature = "tls")]
     pub(crate) fn secured(self, tls: SharedTls) -> Self {
@@ -119,6 +127,10 @@ impl Transport {
     fn dial_next(&mut self) -> (Option<Arc<str>>, Option<Arc<str>>, Dialing) {
         match &mut self.dial {
             Dial::Tcp(servers) => {
+                #[cfg(feature = "dns-srv")]
+                if let Some((label, error)) = servers.unresolved() {
+                    return (None, Some(label), Box::pin(ready(Err(error))));
+                }
                 let (host, round) = servers.next();
                 let (name, label) = (Arc::clone(&host.name), Arc::clone(&host.label));
                 (Some(name), Some(label), Box::pin(async move { host.connect(round).await }))
@@ -140,6 +152,11 @@ impl fmt::Debug for Transport {
 }
 
 impl Host {
+    pub(crate) fn new(name: &str, port: u16) -> Self {
+        let label = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
+        Self { name: name.into(), port, label: label.into() }
+    }
+
     /// A name may have several addresses; each round tries the next one.
     async fn connect(&self, round: usize) -> io::Result<Box<dyn ClientStream>> {
         let addresses: Vec<_> = lookup_host((&*self.name, self.port)).await?.collect();
@@ -163,6 +180,10 @@ impl Host {
 ///
 /// - A connect string: `host:port,host:port/chroot`. The port defaults to 2181, an IPv6 address is in brackets, and the
 ///   chroot is optional and stands once, at the end. Empty entries, as after a comma at the end, are skipped. The hosts are tried in random order, and names are resolved at each attempt.
+/// - `dns-srv://name/chroot`, with the feature `dns-srv`: the hosts and ports of the SRV records of the name, which is a whole
+///   one. They are looked up at the beginning of each round of attempts, and tried by priority and weight (RFC 2782); if a lookup
+///   fails, those of the last one are tried again. As DNS says who the hosts are, TLS proves no more than that they are these,
+///   unless `ClientTls::server_name` is set.
 /// - A closure that connects: `Fn() -> impl Future<Output = io::Result<S>>` with any byte stream `S`. It is called for each
 ///   attempt. Use it for Unix sockets, simulators and servers in the same process.
 ///
@@ -187,8 +208,20 @@ impl IntoTransport for Transport {
 
 impl IntoTransport for &str {
     fn into_transport(self) -> Result<Transport, Error> {
-        let (hosts, chroot) = parse(self)?;
-        Ok(Transport::new(Dial::Tcp(ServerList::new(hosts, chroot)), chroot))
+        let ConnectString { hosts, chroot } = parse(self)?;
+        let servers = match hosts {
+            TargetHosts::Named(hosts) => ServerList::new(hosts, chroot),
+            #[cfg(feature = "dns-srv")]
+            TargetHosts::Srv(name) => ServerList::of_srv(name, chroot),
+            #[cfg(not(feature = "dns-srv"))]
+            TargetHosts::Srv(name) => {
+                let hint = "turn on the feature `dns-srv` of the crate";
+                return Err(Error::InvalidTarget(format!(
+                    "{self:?}: to read the SRV records of {name}, {hint}"
+                )));
+            }
+        };
+        Ok(Transport::new(Dial::Tcp(servers), chroot))
     }
 }
 
@@ -219,22 +252,36 @@ where
     }
 }
 
-/// The hosts and the chroot of a connect string.
-pub(crate) fn parse(text: &str) -> Result<(Vec<Host>, &str), Error> {
-    if let Some((scheme, hosts)) = text.split_once("://") {
-        if scheme == "dns-srv" {
-            let hint = "SRV records are not read: name the hosts, and replace them by `update_servers`";
-            return Err(Error::InvalidTarget(format!("{text:?}: {hint}")));
-        }
-        let hint =
-            format!("{text:?}: a connect string has no scheme: leave out \"{scheme}://\", as in {hosts:?}");
-        return Err(Error::InvalidTarget(hint));
-    }
-    let (hosts, chroot) = match text.find('/') {
-        Some(at) => text.split_at(at),
-        None => (text, ""),
-    };
+/// The parts of a connect string.
+pub(crate) struct ConnectString<'s> {
+    pub(crate) hosts: TargetHosts<'s>,
+    pub(crate) chroot: &'s str,
+}
+
+/// The hosts of a connect string.
+pub(crate) enum TargetHosts<'s> {
+    /// At least one.
+    Named(Vec<Host>),
+    /// Those of the SRV records of a name.
+    Srv(&'s str),
+}
+
+/// Reads a connect string.
+pub(crate) fn parse(text: &str) -> Result<ConnectString<'_>, Error> {
     let invalid = |reason| Error::InvalidTarget(format!("{text:?}: {reason}"));
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let (name, chroot) = split_chroot(rest);
+        return match scheme {
+            "dns-srv" => {
+                let hosts = TargetHosts::Srv(parse_srv_name(name.trim()).map_err(invalid)?);
+                Ok(ConnectString { hosts, chroot })
+            }
+            _ => Err(invalid(format!(
+                "a connect string has no scheme: leave out \"{scheme}://\", as in {rest:?}"
+            ))),
+        };
+    }
+    let (hosts, chroot) = split_chroot(text);
     if chroot.contains(',') {
         return Err(invalid(chroot_in_the_middle(text)));
     }
@@ -244,7 +291,24 @@ pub(crate) fn parse(text: &str) -> Result<(Vec<Host>, &str), Error> {
     if hosts.is_empty() {
         return Err(invalid("it names no host".to_owned()));
     }
-    Ok((hosts, chroot))
+    Ok(ConnectString { hosts: TargetHosts::Named(hosts), chroot })
+}
+
+/// What is before the chroot, and the chroot; empty if there is none.
+fn split_chroot(text: &str) -> (&str, &str) {
+    text.split_at(text.find('/').unwrap_or(text.len()))
+}
+
+fn parse_srv_name(name: &str) -> Result<&str, String> {
+    if name.contains([',', ':']) {
+        return Err("after \"dns-srv://\" stands one name; its records have the hosts and ports".to_owned());
+    }
+    if name.is_empty() {
+        return Err("after \"dns-srv://\" stands a name, as in \"dns-srv://_zk._tcp.example.com\"".to_owned());
+    }
+    #[cfg(feature = "dns-srv")]
+    crate::srv::check_name(name)?;
+    Ok(name)
 }
 
 /// A chroot after a host that is not the last. What follows the comma would be a part of the path, as it may be.
@@ -299,8 +363,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
         None if port.is_empty() => DEFAULT_PORT,
         None => return Err(format!("{text:?} is not a host and port")),
     };
-    let label = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
-    Ok(Host { name: name.into(), port, label: label.into() })
+    Ok(Host::new(name, port))
 }
 
 #[cfg(test)]
@@ -308,7 +371,9 @@ mod tests {
     use super::*;
 
     fn hosts(text: &str) -> (Vec<(String, u16)>, String) {
-        let (hosts, chroot) = parse(text).expect(text);
+        let ConnectString { hosts: TargetHosts::Named(hosts), chroot } = parse(text).expect(text) else {
+            panic!("{text} names no hosts");
+        };
         (hosts.into_iter().map(|host| (host.name.to_string(), host.port)).collect(), chroot.to_owned())
     }
 
@@ -326,13 +391,13 @@ mod tests {
     #[test]
     fn a_connect_string_without_a_valid_host_is_refused_with_a_reason() {
         for text in ["", ",", "/app", ":2181", "a:port", "a:70000", "[::1", "[::1]x"] {
-            let error = parse(text).expect_err(text);
+            let error = parse(text).map(drop).expect_err(text);
             assert!(error.to_string().starts_with("connect: "), "{error}");
         }
     }
 
     fn reason(text: &str) -> String {
-        let error = parse(text).expect_err(text).to_string();
+        let error = parse(text).map(drop).expect_err(text).to_string();
         error.strip_prefix(&format!("connect: {text:?}: ")).expect("the string itself").to_owned()
     }
 
@@ -346,9 +411,21 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_srv_records_is_refused_and_not_taken_for_a_host() {
-        let hint = "SRV records are not read: name the hosts, and replace them by `update_servers`";
-        assert_eq!(reason("dns-srv://_zk._tcp.example.com/app"), hint);
+    fn a_name_of_srv_records_is_not_taken_for_a_host() {
+        let text = "dns-srv://_zk._tcp.example.com/app";
+        let Ok(ConnectString { hosts: TargetHosts::Srv(name), chroot }) = parse(text) else {
+            panic!("{text} names SRV records");
+        };
+        assert_eq!((name, chroot), ("_zk._tcp.example.com", "/app"));
+        let one = "after \"dns-srv://\" stands one name; its records have the hosts and ports";
+        assert_eq!(reason("dns-srv://_zk._tcp.a.com,_zk._tcp.b.com/app"), one);
+        assert_eq!(reason("dns-srv://_zk._tcp.example.com:2181"), one);
+        assert!(reason("dns-srv:///app").ends_with("as in \"dns-srv://_zk._tcp.example.com\""));
+        #[cfg(not(feature = "dns-srv"))]
+        {
+            let error = text.into_transport().map(drop).expect_err("no feature").to_string();
+            assert!(error.ends_with("turn on the feature `dns-srv` of the crate"), "{error}");
+        }
     }
 
     #[test]

@@ -316,6 +316,13 @@ impl Session {
         }
     }
 
+    /// SRV records have named other hosts.
+    #[cfg(feature = "dns-srv")]
+    pub(crate) fn handle_hosts(&mut self, hosts: usize) {
+        self.settings.hosts = hosts;
+        self.shared.forget_failures();
+    }
+
     fn open_feed(&mut self, feed: FeedSink) {
         let connection = (self.phase == Phase::Serving).then(|| self.feed_connection());
         self.feeds.open(feed, connection);

@@ -17,3 +17,5 @@ mod probe;
 mod resume;
 mod seed;
 mod sessions;
+#[cfg(feature = "dns-srv")]
+mod srv;
