@@ -168,20 +168,22 @@ impl HostRing {
     fn poll_lookup(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let Some(srv) = self.srv.as_mut().filter(|_| self.first.is_empty()) else { return Poll::Ready(None) };
         let found = ready!(srv.poll_hosts(cx));
-        let mut changed = None;
-        match found {
-            Ok(hosts) => {
-                let known = |host| self.hosts.contains(host);
-                let is_same = hosts.len() == self.hosts.len() && hosts.iter().all(known);
-                changed = (!is_same).then_some(hosts.len());
-                self.hosts = hosts;
-            }
+        let hosts = found.unwrap_or_else(|error| {
+            self.failure = Some(error);
             // Those of the latest answer are tried again.
-            Err(error) => self.failure = Some(error),
-        }
-        self.first = self.hosts.iter().cloned().collect();
+            self.hosts.clone()
+        });
+        let is_same = hosts.len() == self.hosts.len() && hosts.iter().all(|host| self.hosts.contains(host));
+        self.begin_round(hosts);
+        Poll::Ready((!is_same).then_some(self.hosts.len()))
+    }
+
+    /// All of these are tried, in this order.
+    #[cfg(feature = "dns-srv")]
+    fn begin_round(&mut self, hosts: Vec<Host>) {
+        self.first = hosts.iter().cloned().collect();
+        self.hosts = hosts;
         self.rounds += 1;
-        Poll::Ready(changed)
     }
 
     /// How often the hosts of `first` were tried before.
@@ -342,6 +344,17 @@ mod tests {
             let hosts = list("a,b,c");
             assert!(!hosts.update("a,b", Some("b:2181"), &mut rng).expect("a list"));
             assert_eq!(&*hosts.next().0.name, "a");
+        }
+    }
+
+    #[cfg(feature = "dns-srv")]
+    #[test]
+    fn each_round_of_srv_records_tries_the_next_address_of_a_name() {
+        let hosts = ServerList::of_srv("_zk._tcp.example.com", "");
+        for round in 0..3 {
+            let ring = &mut *hosts.ring();
+            ring.begin_round(vec![Host::new("a", 1), Host::new("b", 2)]);
+            assert_eq!([ring.next().1, ring.next().1], [round; 2]);
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::time::timeout;
 use zoolet_client::{Client, ConnectOptions, Error, SessionState};
 use zoolet_proto::SessionId;
 use zoolet_proto::records::ConnectResponse;
@@ -14,6 +15,8 @@ use zoolet_proto::records::ConnectResponse;
 /// A record: priority, weight, port, target.
 type Srv = (u16, u16, u16, &'static str);
 
+/// How long the loopback interface may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 const NAME: &str = "_zk._tcp.example.test";
 const NO_SUCH_NAME: u8 = 3;
 const SERVER_FAILURE: u8 = 2;
@@ -166,7 +169,7 @@ impl GrantingServer {
 /// A client of the hosts of [`NAME`], and its connection to this server.
 async fn connect(options: ConnectOptions, server: &GrantingServer) -> (Client, TcpStream) {
     let client = async {
-        let options = options.connect_timeout(Duration::from_secs(5));
+        let options = options.connect_timeout(PATIENCE);
         options.connect(format!("dns-srv://{NAME}")).await.expect("a session")
     };
     tokio::join!(client, server.accept())
@@ -195,7 +198,7 @@ async fn hosts_are_tried_by_priority_and_looked_up_again_after_a_loss() {
     dns.set(NAME, &[(10, 0, second.port(), "localhost.")]);
     drop(connection);
     // Its name may have an address of IPv6 first, where nobody listens: then it is the turn of the other one.
-    let _connection = second.accept().await;
+    let _connection = timeout(PATIENCE, second.accept()).await.expect("another connection");
     let mut states = client.states();
     while states.next().await != Some(SessionState::Connected) {}
     assert_eq!(client.server().as_deref(), Some(&*format!("localhost:{}", second.port())));
@@ -211,7 +214,7 @@ async fn hosts_that_were_known_are_tried_if_a_lookup_fails() {
         answers.questions
     });
     drop(connection);
-    server.accept().await;
+    timeout(PATIENCE, server.accept()).await.expect("another connection");
     assert!(dns.with(|answers| answers.questions) > asked, "it has asked");
 }
 
