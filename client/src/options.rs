@@ -185,6 +185,20 @@ impl ConnectOptions {
         self
     }
 
+    /// The password of the user whom the connect string names, as in `alice@zk1:2181`: authenticates as
+    /// [`sasl_digest_md5`](ConnectOptions::sasl_digest_md5) does, which names the user too.
+    ///
+    /// ```no_run
+    /// # async fn example(password: String) -> Result<(), zoolet_client::Error> {
+    /// let zk = zoolet_client::Client::options().sasl_password(password).connect("alice@zk1:2181,zk2:2181/app").await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Default: none.
+    pub fn sasl_password(self, password: impl Into<String>) -> Self {
+        self.sasl_digest_md5("", password)
+    }
+
     /// Connects by TLS, to the secure port of a server or to a unified one. The files are read when connecting, and for a later
     /// connection of the session again if they have changed.
     ///
@@ -367,7 +381,9 @@ impl ConnectOptions {
         Connecting(Box::pin(async move { self.open(transport?).await }))
     }
 
-    async fn open(self, transport: Transport) -> Result<Client, Error> {
+    async fn open(mut self, transport: Transport) -> Result<Client, Error> {
+        let security = transport.security();
+        self.session.sasl = sasl_of(security.user, self.session.sasl)?;
         let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let chroot = self.chroot.as_deref().unwrap_or(&transport.chroot);
         let chroot = Chroot::new(chroot)
@@ -376,7 +392,7 @@ impl ConnectOptions {
             return Err(Error::InvalidTarget("resume: 0 is not the id of a session".to_owned()));
         }
         #[cfg(feature = "tls")]
-        let transport = match self.tls {
+        let transport = match self.tls.or_else(|| security.tls.then(ClientTls::new)) {
             Some(tls) => {
                 let tls = crate::tls_stream::load(tls, transport.is_named()).await?;
                 transport.secured(tls)
@@ -442,6 +458,27 @@ impl ConnectOptions {
     }
 }
 
+/// Who authenticates: the user of the connect string, or of the options. The password is of the options.
+fn sasl_of(
+    user: Option<String>,
+    credentials: Option<SaslCredentials>,
+) -> Result<Option<SaslCredentials>, Error> {
+    let invalid = |reason: String| Err(Error::InvalidTarget(reason));
+    match (user, credentials) {
+        (Some(user), None) => {
+            invalid(format!("SASL: {user} has no password: give it by `ConnectOptions::sasl_password`"))
+        }
+        (Some(user), Some(given)) if !given.user.is_empty() && given.user != user => {
+            invalid(format!("SASL: the connect string names {user}, and `sasl_digest_md5` {}", given.user))
+        }
+        (None, Some(given)) if given.user.is_empty() => invalid(
+            "SASL: there is a password and no user: name one before the hosts, as in \"alice@zk1:2181\""
+                .to_owned(),
+        ),
+        (user, given) => Ok(given.map(|given| SaslCredentials { user: user.unwrap_or(given.user), ..given })),
+    }
+}
+
 /// A session that is being opened, from [`ConnectOptions::connect`]: a `'static` future.
 #[must_use = "a session is opened by `.await`"]
 pub struct Connecting(Pin<Box<dyn Future<Output = Result<Client, Error>> + Send>>);
@@ -457,5 +494,37 @@ impl Future for Connecting {
 impl fmt::Debug for Connecting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connecting")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_is_of_the_connect_string_or_of_the_options_and_the_password_of_the_options() {
+        let given =
+            |user: &str| Some(SaslCredentials { user: user.to_owned(), password: "secret".to_owned() });
+        for (user, options, expected) in [
+            (None, None, Ok(None)),
+            (None, given("bob"), Ok(Some("bob"))),
+            (Some("alice"), given(""), Ok(Some("alice"))),
+            (Some("alice"), given("alice"), Ok(Some("alice"))),
+            (Some("alice"), given("bob"), Err("the connect string names alice, and `sasl_digest_md5` bob")),
+            (Some("alice"), None, Err("alice has no password: give it by `ConnectOptions::sasl_password`")),
+            (None, given(""), Err("name one before the hosts")),
+        ] {
+            match (sasl_of(user.map(str::to_owned), options), expected) {
+                (Ok(found), Ok(expected)) => {
+                    assert_eq!(found.as_ref().map(|found| &*found.user), expected);
+                    assert!(found.is_none_or(|found| found.password == "secret"));
+                }
+                (Err(error), Err(expected)) => {
+                    assert!(error.to_string().contains(expected), "{error}");
+                    assert!(!error.to_string().contains("secret"), "{error}");
+                }
+                (found, expected) => panic!("{found:?} for {expected:?}"),
+            }
+        }
     }
 }

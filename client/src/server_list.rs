@@ -15,25 +15,30 @@ use rand::seq::SliceRandom;
 use crate::error::Error;
 #[cfg(feature = "dns-srv")]
 use crate::srv::SrvSource;
-use crate::transport::{ConnectString, Host, TargetHosts, parse};
+use crate::transport::{ConnectString, Host, TargetHosts, TargetSecurity, parse};
 
 /// The hosts of a connect string, and of what has replaced it. A handle is cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerList {
     chroot: Arc<str>,
+    security: Arc<TargetSecurity>,
     ring: Arc<Mutex<HostRing>>,
 }
 
 impl ServerList {
     /// At least one host.
-    pub(crate) fn new(hosts: Vec<Host>, chroot: &str) -> Self {
-        Self { chroot: chroot.into(), ring: Arc::new(Mutex::new(HostRing::new(hosts))) }
+    pub(crate) fn new(hosts: Vec<Host>, chroot: &str, security: TargetSecurity) -> Self {
+        Self {
+            chroot: chroot.into(),
+            security: Arc::new(security),
+            ring: Arc::new(Mutex::new(HostRing::new(hosts))),
+        }
     }
 
     /// The hosts of SRV records, of which none is known yet.
     #[cfg(feature = "dns-srv")]
-    pub(crate) fn of_srv(name: &str, chroot: &str) -> Self {
-        let list = Self::new(Vec::new(), chroot);
+    pub(crate) fn of_srv(name: &str, chroot: &str, security: TargetSecurity) -> Self {
+        let list = Self::new(Vec::new(), chroot, security);
         list.ring().srv = Some(SrvSource::new(name));
         list
     }
@@ -66,6 +71,11 @@ impl ServerList {
     #[cfg(feature = "dns-srv")]
     pub(crate) fn srv_label(&self) -> Option<Arc<str>> {
         self.ring().srv.as_ref().map(SrvSource::label)
+    }
+
+    /// What the connect string says about the connection.
+    pub(crate) fn security(&self) -> &TargetSecurity {
+        &self.security
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -107,7 +117,11 @@ impl ServerList {
         current: Option<&str>,
         rng: &mut impl Rng,
     ) -> Result<bool, Error> {
-        let ConnectString { hosts, chroot } = parse(target)?;
+        let ConnectString { security, hosts, chroot } = parse(target)?;
+        if security != TargetSecurity::default() && security != *self.security {
+            let reason = "a client keeps its user, and TLS or none: leave out the scheme and the user";
+            return Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
+        }
         let TargetHosts::Named(hosts) = hosts else {
             let reason = "a client reads SRV records if it connects to their name: name the hosts here";
             return Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
@@ -262,10 +276,12 @@ mod tests {
     const CLIENTS: usize = 20_000;
 
     fn list(target: &str) -> ServerList {
-        let ConnectString { hosts: TargetHosts::Named(hosts), chroot } = parse(target).expect(target) else {
+        let ConnectString { hosts: TargetHosts::Named(hosts), chroot, security } =
+            parse(target).expect(target)
+        else {
             panic!("{target} names no hosts");
         };
-        ServerList::new(hosts, chroot)
+        ServerList::new(hosts, chroot, security)
     }
 
     /// Where clients are that were spread evenly over `before`, after the update to `after`; and how many have moved.
@@ -350,7 +366,7 @@ mod tests {
     #[cfg(feature = "dns-srv")]
     #[test]
     fn each_round_of_srv_records_tries_the_next_address_of_a_name() {
-        let hosts = ServerList::of_srv("_zk._tcp.example.com", "");
+        let hosts = ServerList::of_srv("_zk._tcp.example.com", "", TargetSecurity::default());
         for round in 0..3 {
             let ring = &mut *hosts.ring();
             ring.begin_round(vec![Host::new("a", 1), Host::new("b", 2)]);
@@ -368,6 +384,14 @@ mod tests {
         }
         assert_eq!(hosts.len(), 2);
         hosts.update("c/app", None, &mut rng).expect("the same chroot");
+        let secured = list("zk+tls://alice@a");
+        for target in ["zk+tls://b", "zk+tls://bob@b", "alice@b"] {
+            let error = secured.update(target, None, &mut rng).expect_err(target).to_string();
+            assert!(error.ends_with("leave out the scheme and the user"), "{error}");
+        }
+        for target in ["b", "zk+tls://alice@b"] {
+            secured.update(target, None, &mut rng).expect(target);
+        }
         assert_eq!(hosts.len(), 1);
     }
 }

@@ -89,6 +89,11 @@ impl Transport {
         }
     }
 
+    /// What the connect string says about the connection.
+    pub(crate) fn security(&self) -> TargetSecurity {
+        self.servers().map(|servers| servers.security().clone()).unwrap_or_default()
+    }
+
     /// The name of the SRV records that its hosts are from.
     #[cfg(feature = "dns-srv")]
     pub(crate) fn srv_label(&self) -> Option<Arc<str>> {
@@ -184,6 +189,11 @@ impl Host {
 ///   one. They are looked up at the beginning of each round of attempts, and tried by priority and weight (RFC 2782); if a lookup
 ///   fails, those of the last one are tried again. As DNS says who the hosts are, TLS proves no more than that they are these,
 ///   unless `ClientTls::server_name` is set.
+/// - Either with a scheme and a user before the hosts. `zk+tls://` and `dns-srv+tls://` connect by TLS: as
+///   `ConnectOptions::tls` says, and without that to servers whose certificates the authorities of the system have issued.
+///   `zk://` is the same as none. `alice@` authenticates by SASL DIGEST-MD5 as this user, with the password of
+///   [`ConnectOptions::sasl_password`](crate::ConnectOptions::sasl_password), which has no place in the string:
+///   `zk+tls://alice@zk1:2281,zk2:2281/app`.
 /// - A closure that connects: `Fn() -> impl Future<Output = io::Result<S>>` with any byte stream `S`. It is called for each
 ///   attempt. Use it for Unix sockets, simulators and servers in the same process.
 ///
@@ -208,11 +218,16 @@ impl IntoTransport for Transport {
 
 impl IntoTransport for &str {
     fn into_transport(self) -> Result<Transport, Error> {
-        let ConnectString { hosts, chroot } = parse(self)?;
+        let ConnectString { security, hosts, chroot } = parse(self)?;
+        #[cfg(not(feature = "tls"))]
+        if security.tls {
+            let hint = "to connect by TLS, turn on the feature `tls` of the crate";
+            return Err(Error::InvalidTarget(format!("{self:?}: {hint}")));
+        }
         let servers = match hosts {
-            TargetHosts::Named(hosts) => ServerList::new(hosts, chroot),
+            TargetHosts::Named(hosts) => ServerList::new(hosts, chroot, security),
             #[cfg(feature = "dns-srv")]
-            TargetHosts::Srv(name) => ServerList::of_srv(name, chroot),
+            TargetHosts::Srv(name) => ServerList::of_srv(name, chroot, security),
             #[cfg(not(feature = "dns-srv"))]
             TargetHosts::Srv(name) => {
                 let hint = "turn on the feature `dns-srv` of the crate";
@@ -254,6 +269,7 @@ where
 
 /// The parts of a connect string.
 pub(crate) struct ConnectString<'s> {
+    pub(crate) security: TargetSecurity,
     pub(crate) hosts: TargetHosts<'s>,
     pub(crate) chroot: &'s str,
 }
@@ -266,32 +282,74 @@ pub(crate) enum TargetHosts<'s> {
     Srv(&'s str),
 }
 
+/// What a connect string says about the connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TargetSecurity {
+    /// By TLS.
+    pub(crate) tls: bool,
+    /// Who authenticates by SASL.
+    pub(crate) user: Option<String>,
+}
+
+const NO_PASSWORD: &str =
+    "no password stands in a connect string: give it by `ConnectOptions::sasl_password`";
+
 /// Reads a connect string.
 pub(crate) fn parse(text: &str) -> Result<ConnectString<'_>, Error> {
-    let invalid = |reason| Error::InvalidTarget(format!("{text:?}: {reason}"));
-    if let Some((scheme, rest)) = text.split_once("://") {
-        let (name, chroot) = split_chroot(rest);
-        return match scheme {
-            "dns-srv" => {
-                let hosts = TargetHosts::Srv(parse_srv_name(name.trim()).map_err(invalid)?);
-                Ok(ConnectString { hosts, chroot })
-            }
-            _ => Err(invalid(format!(
-                "a connect string has no scheme: leave out \"{scheme}://\", as in {rest:?}"
-            ))),
-        };
+    // What is before an @ may be a password that somebody has put there.
+    let shown = text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, rest)| format!("...@{rest}"));
+    let invalid = |reason: String| Error::InvalidTarget(format!("{shown:?}: {reason}"));
+    let (scheme, rest) = text.split_once("://").unwrap_or(("zk", text));
+    let (base, tls) = scheme.strip_suffix("+tls").map_or((scheme, false), |base| (base, true));
+    if !matches!(base, "zk" | "dns-srv") {
+        return Err(invalid(
+            "a connect string begins with its hosts, or with \"zk://\", \"zk+tls://\", \"dns-srv://\" or \"dns-srv+tls://\"".to_owned(),
+        ));
     }
-    let (hosts, chroot) = split_chroot(text);
+    if rest.contains("://") {
+        return Err(invalid("the scheme stands once, before the first host".to_owned()));
+    }
+    let (hosts, chroot) = split_chroot(rest);
+    let (user, hosts) = split_user(hosts).map_err(invalid)?;
+    let hosts = match base {
+        "dns-srv" => TargetHosts::Srv(parse_srv_name(hosts.trim()).map_err(invalid)?),
+        _ => TargetHosts::Named(parse_hosts(hosts, chroot).map_err(|reason| {
+            // A password may have a slash, and what is before it is not repeated either.
+            invalid(if chroot.contains('@') { NO_PASSWORD.to_owned() } else { reason })
+        })?),
+    };
+    Ok(ConnectString { security: TargetSecurity { tls, user }, hosts, chroot })
+}
+
+/// The user before the hosts, and the hosts.
+fn split_user(hosts: &str) -> Result<(Option<String>, &str), String> {
+    let Some((user, hosts)) = hosts.rsplit_once('@') else { return Ok((None, hosts)) };
+    if user.contains(',') {
+        return Err(
+            "the user stands once, before the first host, as in \"alice@zk1:2181,zk2:2181\"".to_owned()
+        );
+    }
+    if user.contains(':') {
+        return Err(NO_PASSWORD.to_owned());
+    }
+    if user.trim().is_empty() {
+        return Err("before the \"@\" stands a user, as in \"alice@zk1:2181\"".to_owned());
+    }
+    Ok((Some(user.trim().to_owned()), hosts))
+}
+
+/// At least one host.
+fn parse_hosts(hosts: &str, chroot: &str) -> Result<Vec<Host>, String> {
     if chroot.contains(',') {
-        return Err(invalid(chroot_in_the_middle(text)));
+        return Err(chroot_in_the_middle(&format!("{hosts}{chroot}")));
     }
     // Empty entries are skipped, as by Java: templates leave a comma at the end.
     let hosts = hosts.split(',').map(str::trim).filter(|host| !host.is_empty());
-    let hosts: Vec<Host> = hosts.map(parse_host).collect::<Result<_, _>>().map_err(invalid)?;
+    let hosts: Vec<Host> = hosts.map(parse_host).collect::<Result<_, _>>()?;
     if hosts.is_empty() {
-        return Err(invalid("it names no host".to_owned()));
+        return Err("it names no host".to_owned());
     }
-    Ok(ConnectString { hosts: TargetHosts::Named(hosts), chroot })
+    Ok(hosts)
 }
 
 /// What is before the chroot, and the chroot; empty if there is none.
@@ -371,7 +429,7 @@ mod tests {
     use super::*;
 
     fn hosts(text: &str) -> (Vec<(String, u16)>, String) {
-        let ConnectString { hosts: TargetHosts::Named(hosts), chroot } = parse(text).expect(text) else {
+        let ConnectString { hosts: TargetHosts::Named(hosts), chroot, .. } = parse(text).expect(text) else {
             panic!("{text} names no hosts");
         };
         (hosts.into_iter().map(|host| (host.name.to_string(), host.port)).collect(), chroot.to_owned())
@@ -413,7 +471,7 @@ mod tests {
     #[test]
     fn a_name_of_srv_records_is_not_taken_for_a_host() {
         let text = "dns-srv://_zk._tcp.example.com/app";
-        let Ok(ConnectString { hosts: TargetHosts::Srv(name), chroot }) = parse(text) else {
+        let Ok(ConnectString { hosts: TargetHosts::Srv(name), chroot, .. }) = parse(text) else {
             panic!("{text} names SRV records");
         };
         assert_eq!((name, chroot), ("_zk._tcp.example.com", "/app"));
@@ -425,6 +483,47 @@ mod tests {
         {
             let error = text.into_transport().map(drop).expect_err("no feature").to_string();
             assert!(error.ends_with("turn on the feature `dns-srv` of the crate"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_connect_string_says_tls_and_who_authenticates() {
+        let security = |tls, user: Option<&str>| TargetSecurity { tls, user: user.map(str::to_owned) };
+        for (text, expected) in [
+            ("a:1/app@x", security(false, None)),
+            ("zk://a:1", security(false, None)),
+            ("zk+tls://a:1,b:1/app", security(true, None)),
+            ("alice@a:1", security(false, Some("alice"))),
+            ("zk+tls://alice@EXAMPLE.COM@[::1]:2281,b/app", security(true, Some("alice@EXAMPLE.COM"))),
+            ("dns-srv+tls://alice@_zk._tcp.example.com/app", security(true, Some("alice"))),
+        ] {
+            assert_eq!(parse(text).expect(text).security, expected, "{text}");
+        }
+        assert_eq!(hosts("zk+tls://alice@a:1,b/app").0.len(), 2);
+    }
+
+    #[test]
+    fn a_scheme_or_a_user_in_the_wrong_place_is_refused_with_a_hint_and_a_password_is_not_repeated() {
+        for (text, hint) in [
+            ("tcp+tls://a", "begins with its hosts, or with \"zk://\", \"zk+tls://\""),
+            ("+tls://a", "begins with its hosts"),
+            ("zk+tls://a,zk+tls://b", "the scheme stands once"),
+            ("alice@a,alice@b", "the user stands once, before the first host"),
+            ("@a", "before the \"@\" stands a user"),
+            ("alice@", "it names no host"),
+            ("alice:secret@a", "give it by `ConnectOptions::sasl_password`"),
+            ("zk://alice:secret/more@a", "give it by"),
+            ("tcp://alice:secret@a", "begins with its hosts"),
+            ("dns-srv://alice:secret@a,b", "give it by"),
+        ] {
+            let error = parse(text).map(drop).expect_err(text).to_string();
+            assert!(error.contains(hint), "{text}: {error}");
+            assert!(!error.contains("secret"), "{text}: {error}");
+        }
+        #[cfg(not(feature = "tls"))]
+        {
+            let error = "zk+tls://a".into_transport().map(drop).expect_err("no feature").to_string();
+            assert!(error.ends_with("turn on the feature `tls` of the crate"), "{error}");
         }
     }
 

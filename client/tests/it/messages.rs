@@ -319,10 +319,11 @@ async fn mistakes_that_are_not_sent_come_with_a_hint() {
     let error = zk.get_data("/config/").await.expect_err("no path");
     assert!(!error.to_string().contains("did you mean"), "{error}");
     peer.expect_silence().await;
-    let error = Client::connect("zk://host:2181/app").await.expect_err("no connect string");
+    let error = Client::connect("tcp://host:2181/app").await.expect_err("no connect string");
     assert_eq!(
         error.to_string(),
-        "connect: \"zk://host:2181/app\": a connect string has no scheme: leave out \"zk://\", as in \"host:2181/app\""
+        "connect: \"tcp://host:2181/app\": a connect string begins with its hosts, or with \"zk://\", \"zk+tls://\", \
+         \"dns-srv://\" or \"dns-srv+tls://\""
     );
 }
 

@@ -1,7 +1,8 @@
 //! The client by TLS.
 
 use zoolet::client::tls::{ClientAuth, ClientTls, Protocols, Store};
-use zoolet::client::{Client, Error};
+use zoolet::client::{Client, Error, Sessions};
+use zoolet::server::SaslUsers;
 use zoolet_test_support::certificates::Authority;
 use zoolet_test_support::*;
 
@@ -51,6 +52,27 @@ async fn a_certificate_is_an_identity_without_another_setting() {
         assert_eq!(known, subject);
         zk.close().await.expect("an end");
     }
+}
+
+#[tokio::test]
+async fn a_connect_string_alone_says_tls_and_who_authenticates() {
+    let users = SaslUsers::new().user("alice", "secret");
+    let secured = Secured::with(ClientAuth::None, |server| server.bind_tls("127.0.0.1:0").sasl(users)).await;
+    let target = format!("zk+tls://alice@localhost:{}/app", secured.addr().port());
+    let options = || Client::options().connect_timeout(millis(300));
+    // Several sessions share what the string says.
+    let sessions = Sessions::open(options().tls(secured.client()).sasl_password("secret"), &target);
+    let zk = sessions.expect("a target").client().await.expect("a session");
+    let ids = zk.who_am_i().await.expect("identities");
+    assert!(ids.iter().any(|id| (&*id.scheme, &*id.user) == ("sasl", "alice")), "{ids:?}");
+    zk.close().await.expect("an end");
+
+    let refused = options().tls(secured.client()).sasl_password("wrong").connect(&target).await;
+    assert!(matches!(refused, Err(Error::AuthFailed(_))), "{refused:?}");
+    // No authority of the system has issued the certificate, if there is any.
+    let strange =
+        options().sasl_password("secret").connect(&target).await.expect_err("a stranger").to_string();
+    assert!(strange.contains("TLS: "), "{strange}");
 }
 
 #[tokio::test]
