@@ -73,6 +73,11 @@ pub(crate) enum Failure {
     Client(#[from] zoolet_conformance::ClientError),
     #[error("{doing}{error}{}", if .error.may_be_starting() { *.hint } else { "" })]
     NotServing { doing: &'static str, error: zoolet_conformance::RunError, hint: &'static str },
+    #[error("{address} must be HOST:PORT,HOST:PORT, or @NAME of a cluster in the file of clusters")]
+    Servers { address: String },
+    #[cfg(feature = "shell")]
+    #[error(transparent)]
+    Shell(#[from] zoolet_shell::ShellError),
     #[error("{address} does not serve: {trouble}")]
     Unhealthy { address: String, trouble: Trouble },
     #[error("too little was done to judge: {0}")]
@@ -100,6 +105,9 @@ impl Failure {
         match self {
             Self::Interrupted { code } => *code,
             Self::LeftBehind { cause, .. } => cause.code(),
+            Self::Several(all) => all.iter().map(Self::code).max().unwrap_or(MISTAKE),
+            #[cfg(feature = "shell")]
+            Self::Shell(error) => error.reason().code(),
             // The verdict was not read to its end.
             _ if self.is_reader_gone() => MISTAKE,
             Self::Storage(StorageError::InUse(_) | StorageError::NoData(_) | StorageError::NotEmpty(_)) => {

@@ -1,6 +1,8 @@
 //! A local port that forwards to a server by TLS and SASL: so the conformance kit and the health check, whose connections are plain
 //! ones, reach it too, byte by byte as they do any other.
 
+#[cfg(all(feature = "shell", feature = "tls"))]
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -68,6 +70,19 @@ struct Target {
 }
 
 impl RelayArguments {
+    /// With the settings of a named cluster where no flag is given.
+    #[cfg(all(feature = "shell", feature = "tls"))]
+    pub(crate) fn or_of_cluster(mut self, settings: &BTreeMap<String, String>) -> Self {
+        let file = |key: &str| settings.get(key).map(PathBuf::from);
+        self.tls_ca = self.tls_ca.or_else(|| file("tls-ca"));
+        self.tls_identity = self.tls_identity.or_else(|| file("tls-identity"));
+        self.tls_password_file = self.tls_password_file.or_else(|| file("tls-password-file"));
+        // There, each of the two implies TLS.
+        let is_set = settings.get("tls").is_some_and(|value| value != "false");
+        self.tls |= is_set || self.tls_ca.is_some() || self.tls_identity.is_some();
+        self
+    }
+
     /// The address at which a server is reached: its own, or one in this process while the runtime runs.
     pub(crate) async fn route(&self, server: &str) -> Result<String, Failure> {
         let sasl = match &self.sasl {

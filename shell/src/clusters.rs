@@ -7,18 +7,24 @@ use std::path::PathBuf;
 
 use crate::failure::{ExitReason, ShellError};
 
-/// What the file says of a cluster: the address under an empty key, and settings under theirs.
+/// What the file says of a cluster.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cluster {
-    pub(crate) address: String,
-    pub(crate) settings: BTreeMap<String, String>,
+#[non_exhaustive]
+pub struct NamedCluster {
+    /// Its servers, and its chroot.
+    pub address: String,
+    /// The values of flags by their names, such as `tls-ca`.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// The settings that a cluster may have besides its address: the flags of the same names.
 const SETTINGS: [&str; 6] = ["auth-file", "read-only", "tls", "tls-ca", "tls-identity", "tls-password-file"];
 
 /// The cluster of an address such as `@prod` or `@prod/chroot`; `None` if the address is not a name.
-pub(crate) fn named(address: &str) -> Result<Option<Cluster>, ShellError> {
+///
+/// # Errors
+/// If there is no such cluster, or the file of clusters cannot be read: in a line that names the file.
+pub fn named_cluster(address: &str) -> Result<Option<NamedCluster>, ShellError> {
     let Some(name) = address.strip_prefix('@') else { return Ok(None) };
     let (name, chroot) = name.find('/').map_or((name, ""), |at| name.split_at(at));
     let file = file().ok_or_else(|| {
@@ -47,8 +53,8 @@ fn file() -> Option<PathBuf> {
 }
 
 /// Reads lines `NAME = ADDRESS` and `NAME.SETTING = VALUE`.
-fn parse(text: &str) -> Result<BTreeMap<String, Cluster>, String> {
-    let mut clusters: BTreeMap<String, Cluster> = BTreeMap::new();
+fn parse(text: &str) -> Result<BTreeMap<String, NamedCluster>, String> {
+    let mut clusters: BTreeMap<String, NamedCluster> = BTreeMap::new();
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -88,7 +94,7 @@ mod tests {
             parse("# ours\nprod = zk1:2181,zk2:2181/app\nprod.auth-file = /etc/auth\n\ntest=zk9\n").unwrap();
         assert_eq!(clusters["prod"].address, "zk1:2181,zk2:2181/app");
         assert_eq!(clusters["prod"].settings["auth-file"], "/etc/auth");
-        assert_eq!(clusters["test"], Cluster { address: "zk9".to_owned(), settings: BTreeMap::new() });
+        assert_eq!(clusters["test"], NamedCluster { address: "zk9".to_owned(), settings: BTreeMap::new() });
     }
 
     #[test]

@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
 
-use crate::clusters::{self, Cluster};
+use crate::clusters::{NamedCluster, named_cluster};
 use crate::failure::ShellError;
 use crate::shell::OtherServers;
 
 /// The variable with what a file of credentials has.
 const AUTH_VARIABLE: &str = "ZOOLET_AUTH";
+
+/// How long a server may take, unless it is said.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The flags of every command that say how a server is reached.
 #[derive(Debug, Clone, clap::Args)]
@@ -68,9 +71,28 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl ConnectArguments {
+    /// As without flags, for an address. A name brings what its file says.
+    pub(crate) fn to(address: &str) -> Result<Self, ShellError> {
+        let without_flags = Self {
+            server: String::new(),
+            timeout: DEFAULT_TIMEOUT,
+            auth_file: None,
+            read_only: false,
+            #[cfg(feature = "tls")]
+            tls: false,
+            #[cfg(feature = "tls")]
+            tls_ca: None,
+            #[cfg(feature = "tls")]
+            tls_identity: None,
+            #[cfg(feature = "tls")]
+            tls_password_file: None,
+        };
+        without_flags.at(address)
+    }
+
     /// The same for another address. A name brings what its file says; flags that are given come first.
     pub(crate) fn at(&self, address: &str) -> Result<Self, ShellError> {
-        let Some(Cluster { address, mut settings }) = clusters::named(address)? else {
+        let Some(NamedCluster { address, mut settings }) = named_cluster(address)? else {
             return Ok(Self { server: address.to_owned(), ..self.clone() });
         };
         let mut file = |key| settings.remove(key).map(PathBuf::from);

@@ -37,9 +37,11 @@ mod walk;
 mod write;
 
 pub use answer::ShellIo;
+pub use clusters::{NamedCluster, named_cluster};
 pub use command::{ShellCommand, name_here};
 pub use connect::ConnectArguments;
 pub use failure::{ExitReason, ShellError};
 pub use interactive::{ShellArguments, run_shell};
 pub use invocation::{Invocation, OutputArguments, ProcessArguments, run};
+pub use read::ZnodeWait;
 pub use shell::{OtherServers, Shell};

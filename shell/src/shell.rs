@@ -13,6 +13,7 @@ use crate::answer::{Answer, ShellIo};
 use crate::command::{ShellCommand, name_here};
 use crate::failure::{ExitReason, ShellError};
 use crate::invocation::{Invocation, OutputArguments};
+use crate::read::ZnodeWait;
 use crate::split;
 use crate::text::shown;
 
@@ -69,6 +70,13 @@ enum LineCommand {
     Pwd,
     /// Add an identity to the session, such as digest USER:PASSWORD; a wrong one ends the session
     Addauth { scheme: String, credentials: String },
+    /// Wait until a znode exists, or is gone
+    Wait {
+        #[command(flatten)]
+        wait: ZnodeWait,
+        #[command(flatten)]
+        output: OutputArguments,
+    },
 }
 
 /// Runs commands in a session.
@@ -145,11 +153,8 @@ impl<'io> Shell<'io> {
     async fn run_command(&mut self, command: LineCommand) -> Result<(), ShellError> {
         match command {
             LineCommand::Command(invocation) => {
-                let before = self.json;
-                self.json |= invocation.flags.json;
-                let outcome = self.run(&invocation.command).await;
-                self.json = before;
-                outcome
+                let Invocation { command, flags } = *invocation;
+                self.with_output(&flags, async |shell| shell.run(&command).await).await
             }
             LineCommand::Cd { path } => {
                 self.command = "cd";
@@ -167,7 +172,24 @@ impl<'io> Shell<'io> {
                 let added = self.client.add_auth(scheme, credentials).await;
                 added.map_err(|error| self.failed(&error))
             }
+            LineCommand::Wait { wait, output } => {
+                self.command = "wait";
+                self.with_output(&output, async |shell| wait.run(shell).await).await
+            }
         }
+    }
+
+    /// Does something with the flags of one line.
+    async fn with_output(
+        &mut self,
+        flags: &OutputArguments,
+        run: impl AsyncFnOnce(&mut Self) -> Result<(), ShellError>,
+    ) -> Result<(), ShellError> {
+        let before = self.json;
+        self.json |= flags.json;
+        let outcome = run(self).await;
+        self.json = before;
+        outcome
     }
 
     pub(crate) async fn run(&mut self, command: &ShellCommand) -> Result<(), ShellError> {

@@ -1,13 +1,14 @@
-//! `zoolet health` and `zoolet wait`: whether a server serves, for a container, a supervisor or a script.
+//! `zoolet health` and `zoolet wait`: whether servers serve, for a container, a supervisor or a script.
 
+mod place;
 mod probe;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
-use zoolet_server::ServerBuilder;
 
 use crate::duration;
 use crate::failure::Failure;
@@ -16,6 +17,7 @@ use crate::output::Lines;
 use crate::relay::RelayArguments;
 use crate::runtime;
 use crate::text::quoted;
+use place::{Place, address};
 use probe::Serving;
 pub(crate) use probe::Trouble;
 
@@ -26,13 +28,13 @@ const LONGEST_REST: Duration = Duration::from_millis(500);
 /// The arguments of `zoolet health`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Health {
-    /// The server
-    #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:2181", value_parser = address)]
-    address: String,
-    /// How long to wait for its answer
+    /// The servers, all of which must serve; without them, those of the variable ZOOKEEPER, else 127.0.0.1:2181
+    #[arg(value_name = "HOST:PORT", value_parser = address)]
+    address: Option<String>,
+    /// How long to wait for an answer
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::interval)]
     timeout: Duration,
-    /// Print an object in one line, also if the server is not healthy
+    /// Print an object in a line for each server, also if it is not healthy
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -41,91 +43,188 @@ pub(crate) struct Health {
 
 /// The arguments of `zoolet wait`.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit code 1 if it takes longer. Example: zoolet wait zk1:2181,zk2:2181,zk3:2181 --leader --timeout 5m"
+)]
 pub(crate) struct Wait {
-    /// The server
-    #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:2181", value_parser = address)]
-    address: String,
-    /// How long to wait until it serves
+    /// The servers, all of which must serve; without them, those of the variable ZOOKEEPER, else 127.0.0.1:2181
+    #[arg(value_name = "HOST:PORT", value_parser = address)]
+    address: Option<String>,
+    /// Wait until one of the servers leads or follows a leader, and not for the others
+    #[arg(long)]
+    leader: bool,
+    /// Wait until this znode exists
+    #[cfg(feature = "shell")]
+    #[arg(long, value_name = "PATH", conflicts_with = "leader")]
+    znode: Option<String>,
+    /// Wait until the znode is gone instead
+    #[cfg(feature = "shell")]
+    #[arg(long, requires = "znode")]
+    gone: bool,
+    /// How long to wait
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration::interval)]
     timeout: Duration,
-    /// Print an object in one line, also if the server does not serve in time
+    /// Print an object in a line for each server, also if it does not serve in time
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     relay: RelayArguments,
 }
 
+/// What ends the questions to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AskUntil {
+    FirstAnswer,
+    Serving,
+    /// It leads, or serves in an ensemble with a leader; others are then not waited for.
+    Leader,
+}
+
 impl Health {
-    /// Asks once. The exit code is 0 if the server serves, and 1 if not.
+    /// Asks each server once. The exit code is 0 if all serve, and 1 if not.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let Self { address, timeout, json, relay } = self;
-        look(&address, &relay, json, async |address, since| Looked {
-            outcome: probe::ask(&address, since + timeout).await,
-            took: since.elapsed(),
-        })
+        let place = Place::find(self.address.as_deref())?;
+        look(&place, self.relay, self.timeout, self.json, AskUntil::FirstAnswer)
     }
 }
 
 impl Wait {
-    /// Asks again and again until the server serves.
+    /// Asks again and again.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let Self { address, timeout, json, relay } = self;
-        look(&address, &relay, json, async |address, since| {
-            let end = since + timeout;
-            let mut rest = FIRST_REST;
-            loop {
-                let outcome = probe::ask(&address, end).await;
-                let took = since.elapsed();
-                if outcome.is_ok() || took + rest >= timeout {
-                    return Looked { outcome, took };
-                }
-                sleep(rest).await;
-                rest = (rest * 2).min(LONGEST_REST);
-            }
-        })
+        let place = Place::find(self.address.as_deref())?;
+        #[cfg(feature = "shell")]
+        if let Some(path) = self.znode {
+            let wait = zoolet_shell::ZnodeWait { path, gone: self.gone, timeout: self.timeout };
+            return wait_for_znode(&place, &wait, self.relay, self.json);
+        }
+        let until = if self.leader { AskUntil::Leader } else { AskUntil::Serving };
+        look(&place, self.relay, self.timeout, self.json, until)
     }
 }
 
-/// What a command has seen.
+/// What was seen of a server.
 struct Looked {
     outcome: Result<Serving, Trouble>,
     took: Duration,
 }
 
 fn look(
-    address: &str,
-    relay: &RelayArguments,
+    place: &Place,
+    relay: RelayArguments,
+    timeout: Duration,
     as_json: bool,
-    looking: impl AsyncFnOnce(String, Instant) -> Looked,
+    until: AskUntil,
 ) -> Result<ExitCode, Failure> {
+    let relay = place.relay(relay);
     let runtime = runtime::start()?;
-    let Looked { outcome, took } = runtime.block_on(async {
-        let reached = relay.route(address).await?;
-        Ok::<_, Failure>(looking(reached, Instant::now()).await)
-    })?;
+    let seen = runtime.block_on(async {
+        let mut routes = Vec::new();
+        for host in &place.hosts {
+            routes.push(relay.route(host).await?);
+        }
+        Ok::<_, Failure>(ask_all(routes, timeout, until).await)
+    });
     // The lookup of a name may take longer than the timeout.
     runtime.shutdown_background();
-    let mut lines = Lines::new();
-    match outcome {
-        Ok(serving) => {
-            let line = if as_json {
-                let head = json!({"address": address, "healthy": true});
-                json::line(&json::joined([head, serving.json(), took_ms(took)]))
-            } else {
-                format!("{address} serves: {serving}; {} ms", millis(took))
-            };
-            lines.line(&line)?;
-            lines.end()
+    print(place, seen?, as_json, until)
+}
+
+/// What was seen of each server; nothing of those that are no longer waited for.
+async fn ask_all(routes: Vec<String>, timeout: Duration, until: AskUntil) -> Vec<Option<Looked>> {
+    let mut seen: Vec<_> = routes.iter().map(|_| None).collect();
+    let mut asking = JoinSet::new();
+    for (at, route) in routes.into_iter().enumerate() {
+        asking.spawn(async move { (at, ask(&route, timeout, until).await) });
+    }
+    while let Some(Ok((at, looked))) = asking.join_next().await {
+        let is_enough = until == AskUntil::Leader && looked.outcome.is_ok();
+        if let Some(place) = seen.get_mut(at) {
+            *place = Some(looked);
         }
-        Err(trouble) => {
-            if as_json {
-                let head = json!({"address": address, "healthy": false, "error": trouble.to_string()});
-                lines.line(&json::line(&json::joined([head, took_ms(took)])))?;
-                lines.flush()?;
-            }
-            Err(Failure::Unhealthy { address: quoted(address), trouble })
+        if is_enough {
+            break;
         }
     }
+    seen
+}
+
+async fn ask(address: &str, timeout: Duration, until: AskUntil) -> Looked {
+    let since = Instant::now();
+    let mut rest = FIRST_REST;
+    loop {
+        let outcome = match probe::ask(address, since + timeout).await {
+            Ok(serving) if until == AskUntil::Leader && !serving.has_leader() => Err(Trouble::NoLeader),
+            outcome => outcome,
+        };
+        let took = since.elapsed();
+        if outcome.is_ok() || until == AskUntil::FirstAnswer || took + rest >= timeout {
+            return Looked { outcome, took };
+        }
+        sleep(rest).await;
+        rest = (rest * 2).min(LONGEST_REST);
+    }
+}
+
+fn print(
+    place: &Place,
+    seen: Vec<Option<Looked>>,
+    as_json: bool,
+    until: AskUntil,
+) -> Result<ExitCode, Failure> {
+    let is_found = |looked: &Looked| until == AskUntil::Leader && looked.outcome.is_ok();
+    let is_found = seen.iter().flatten().any(is_found);
+    let mut lines = Lines::new();
+    let mut unhealthy = Vec::new();
+    for (address, looked) in place.hosts.iter().zip(seen) {
+        let Some(Looked { outcome, took }) = looked else { continue };
+        match outcome {
+            Ok(serving) if as_json => {
+                let head = json!({"address": address, "healthy": true});
+                lines.line(&json::line(&json::joined([head, serving.json(), took_ms(took)])))?;
+            }
+            Ok(serving) => lines.line(&format!("{address} serves: {serving}; {} ms", millis(took)))?,
+            Err(_) if is_found => {}
+            Err(trouble) => {
+                if as_json {
+                    let head = json!({"address": address, "healthy": false, "error": trouble.to_string()});
+                    lines.line(&json::line(&json::joined([head, took_ms(took)])))?;
+                }
+                unhealthy.push(Failure::Unhealthy { address: quoted(address), trouble });
+            }
+        }
+    }
+    match unhealthy.is_empty() {
+        true => lines.end(),
+        false => {
+            lines.flush()?;
+            Err(Failure::Several(unhealthy))
+        }
+    }
+}
+
+/// Waits in a session.
+#[cfg(feature = "shell")]
+fn wait_for_znode(
+    place: &Place,
+    wait: &zoolet_shell::ZnodeWait,
+    relay: RelayArguments,
+    as_json: bool,
+) -> Result<ExitCode, Failure> {
+    let relay = place.relay(relay);
+    let runtime = runtime::start()?;
+    let outcome = runtime.block_on(async {
+        let mut routes = Vec::new();
+        for host in &place.hosts {
+            routes.push(relay.route(host).await?);
+        }
+        let server = format!("{}{}", routes.join(","), place.chroot);
+        let shown = format!("{}{}", place.hosts.join(","), place.chroot);
+        let (mut out, mut notes) = (std::io::stdout(), std::io::stderr());
+        let io = zoolet_shell::ShellIo::new(&mut out, &mut notes);
+        Ok(wait.run_at(&server, &shown, as_json, io).await?)
+    });
+    runtime.shutdown_background();
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
 /// Milliseconds with a digit after the point.
@@ -135,11 +234,4 @@ fn millis(took: Duration) -> f64 {
 
 fn took_ms(took: Duration) -> serde_json::Value {
     json!({"took_ms": millis(took)})
-}
-
-fn address(text: &str) -> Result<String, String> {
-    match text {
-        _ if ServerBuilder::is_address(text) => Ok(text.to_owned()),
-        _ => Err("must be a host and a port, such as 127.0.0.1:2181".to_owned()),
-    }
 }

@@ -45,6 +45,8 @@ pub(crate) enum Trouble {
         "it closes the connection without an answer, as a port for TLS (see --tls) or a server at its limit of connections does"
     )]
     Silent,
+    #[error("it is cut off from its ensemble, and serves only readers")]
+    NoLeader,
     #[error("it does not answer as a ZooKeeper does: {0}")]
     Foreign(String),
 }
@@ -141,6 +143,14 @@ impl Serving {
             znodes: line("Node count").and_then(|count| count.parse().ok()),
             version: quoted(version),
         })
+    }
+
+    /// Whether its ensemble has a leader: without one, no member serves but readers. A server that stands alone leads itself.
+    pub(super) fn has_leader(&self) -> bool {
+        match self {
+            Self::Status { mode, .. } => mode != "read-only",
+            Self::Ping { read_only } => !read_only,
+        }
     }
 
     /// The fields of its object.

@@ -128,6 +128,72 @@ fn wait_goes_on_until_the_server_serves() {
     assert!(out.contains("serves: follower, version 3.9.5, zxid 0x7, 5 znodes, 1 connections;"), "{out}");
 }
 
+/// As [`run`], with the variable.
+fn run_at(servers: &str, arguments: &[&str]) -> (i32, String, String) {
+    let output =
+        std::process::Command::new(BINARY).args(arguments).env("ZOOKEEPER", servers).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn all_servers_of_the_variable_must_serve() {
+    let (one, other) = (answering(STATUS), answering(STATUS));
+    let down = answering("This ZooKeeper instance is not currently serving requests\n");
+    for command in ["health", "wait"] {
+        let (code, out, err) = run_at(&format!("{one},{other}/chroot"), &[command]);
+        assert_eq!((code, err.as_str(), out.lines().count()), (0, "", 2), "{out}");
+        assert!(out.starts_with(&format!("{one} serves: follower")), "{out}");
+        let (code, out, err) = run_at(&format!("{down},{one}"), &[command, "--timeout", "100ms"]);
+        assert_eq!((code, out.lines().count(), err.lines().count()), (1, 1, 1), "{out}{err}");
+        assert!(err.starts_with(&format!("zoolet: {down} does not serve: it runs")), "{err}");
+    }
+    assert_eq!(run_at(&down, &["health", &one]).0, 0, "an argument comes first");
+    let (code, _, err) = run_at("zk1:port", &["health"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("zk1:port must be HOST:PORT,HOST:PORT"), "{err}");
+}
+
+#[test]
+fn an_ensemble_has_a_leader_once_one_of_its_servers_serves_writes() {
+    const READ_ONLY: &str =
+        "Zookeeper version: 3.9.5-x, built on y\nConnections: 1\nZxid: 0x7\nMode: read-only\nNode count: 5\n";
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().unwrap().to_string();
+    let cut_off = answering(READ_ONLY);
+    let electing = scripted(|n, mut stream| {
+        stream.read_exact(&mut [0; 4]).unwrap();
+        let answer =
+            if n < 2 { "This ZooKeeper instance is not currently serving requests\n" } else { STATUS };
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    let all = format!("{silent},{cut_off},{electing}");
+    let (code, out, err) = run(&["wait", &all, "--leader", "--timeout", "30s"]);
+    assert_eq!((code, err.as_str(), out.lines().count()), (0, "", 1), "{out}");
+    assert!(out.starts_with(&format!("{electing} serves: follower")), "{out}");
+    assert_eq!(run(&["wait", &cut_off]).0, 0, "it serves");
+    let (code, _, err) = run(&["wait", &cut_off, "--leader", "--timeout", "100ms"]);
+    assert_eq!(code, 1);
+    assert!(err.ends_with("it is cut off from its ensemble, and serves only readers\n"), "{err}");
+}
+
+#[cfg(feature = "shell")]
+#[test]
+fn a_znode_is_waited_for_until_the_time_is_over() {
+    let server = Running::start(&["--bind", "127.0.0.1:0"]);
+    let address = server.addrs[0].as_str();
+    let (code, out, err) = run(&["wait", &format!("{address}/zookeeper"), "--znode", "/quota"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("/quota exists: version 0"), "{out}");
+    let (code, out, err) = run(&["wait", address, "--znode", "/ready", "--timeout", "100ms"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert_eq!(err, format!("zoolet: wait: /ready does not exist after 100ms (server {address})\n"));
+    let (code, out, _) = run_at(address, &["wait", "--znode", "/ready", "--gone", "--json"]);
+    let seen: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &seen["exists"]), (0, &false.into()));
+    assert_eq!(run(&["wait", "127.0.0.1:1", "--znode", "/ready", "--timeout", "100ms"]).0, 5);
+}
+
 #[test]
 fn an_address_without_a_port_is_a_mistake() {
     let (code, _, err) = run(&["health", "localhost"]);

@@ -9,6 +9,7 @@ mod locks;
 mod sessions;
 mod tree;
 mod usage;
+mod wait;
 mod watch;
 mod words;
 
@@ -22,6 +23,7 @@ pub use sessions::SessionsArguments;
 pub use tree::TreeArguments;
 pub(crate) use usage::descendants;
 pub use usage::{ChildCount, Du};
+pub use wait::ZnodeWait;
 pub use watch::WatchArguments;
 pub use words::Words;
 

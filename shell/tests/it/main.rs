@@ -6,5 +6,6 @@ mod common;
 mod line;
 mod read;
 mod transfer;
+mod wait;
 mod watch;
 mod write;

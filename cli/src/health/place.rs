@@ -1,0 +1,106 @@
+//! Which servers are asked: those of the argument, else of the variable `ZOOKEEPER`, as all commands on servers take them.
+
+use std::env;
+
+use zoolet_server::ServerBuilder;
+
+use crate::failure::Failure;
+use crate::relay::RelayArguments;
+use crate::text::quoted;
+
+/// Has the servers if no argument names any.
+const VARIABLE: &str = "ZOOKEEPER";
+const DEFAULT: &str = "127.0.0.1:2181";
+/// The port of a server of the variable that is written without one.
+const DEFAULT_PORT: &str = "2181";
+
+/// Servers, and the znode that is `/` there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) hosts: Vec<String>,
+    /// Empty, or with a slash at its start.
+    pub(super) chroot: String,
+    /// The flags that a named cluster has in the file of clusters.
+    #[cfg(feature = "shell")]
+    pub(super) settings: std::collections::BTreeMap<String, String>,
+}
+
+impl Place {
+    /// The servers of the argument, of the variable, or of this machine.
+    pub(super) fn find(argument: Option<&str>) -> Result<Self, Failure> {
+        let of_variable = || env::var(VARIABLE).ok().filter(|address| !address.is_empty());
+        let address = argument.map(str::to_owned).or_else(of_variable);
+        Self::named(address.as_deref().unwrap_or(DEFAULT))
+    }
+
+    #[cfg(feature = "shell")]
+    fn named(address: &str) -> Result<Self, Failure> {
+        let Some(zoolet_shell::NamedCluster { address, settings, .. }) =
+            zoolet_shell::named_cluster(address)?
+        else {
+            return Self::parse(address);
+        };
+        Ok(Self { settings, ..Self::parse(&address)? })
+    }
+
+    #[cfg(not(feature = "shell"))]
+    fn named(address: &str) -> Result<Self, Failure> {
+        Self::parse(address)
+    }
+
+    /// How each is reached: by the flags, and those that the file of clusters has for a name.
+    pub(super) fn relay(&self, flags: RelayArguments) -> RelayArguments {
+        #[cfg(all(feature = "shell", feature = "tls"))]
+        return flags.or_of_cluster(&self.settings);
+        #[cfg(not(all(feature = "shell", feature = "tls")))]
+        flags
+    }
+
+    fn parse(address: &str) -> Result<Self, Failure> {
+        let (hosts, chroot) = address.find('/').map_or((address, ""), |at| address.split_at(at));
+        let hosts: Vec<_> =
+            hosts.split(',').map(str::trim).filter(|host| !host.is_empty()).map(with_port).collect();
+        if hosts.is_empty() || !hosts.iter().all(|host| ServerBuilder::is_address(host)) {
+            return Err(Failure::Servers { address: quoted(address) });
+        }
+        let chroot = chroot.trim_end_matches('/').to_owned();
+        Ok(Self {
+            hosts,
+            chroot,
+            #[cfg(feature = "shell")]
+            settings: std::collections::BTreeMap::new(),
+        })
+    }
+}
+
+fn with_port(host: &str) -> String {
+    let name_ends = host.rfind(']').map_or(0, |at| at + 1);
+    let has_port = host.get(name_ends..).is_some_and(|rest| rest.contains(':'));
+    if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") }
+}
+
+/// An argument has the port of each server, or is the name of a cluster.
+pub(super) fn address(text: &str) -> Result<String, String> {
+    let hosts = text.split('/').next().unwrap_or_default();
+    match hosts.starts_with('@') || hosts.split(',').all(|host| ServerBuilder::is_address(host.trim())) {
+        true => Ok(text.to_owned()),
+        false => Err("must be a host and a port, such as 127.0.0.1:2181, or several with commas".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_named_as_every_client_takes_them() {
+        let place = Place::parse("zk1, zk2:7,[::1]/app/").unwrap();
+        assert_eq!(place.hosts, ["zk1:2181", "zk2:7", "[::1]:2181"]);
+        assert_eq!(place.chroot, "/app");
+        for wrong in ["", "/app", "zk1:port"] {
+            Place::parse(wrong).unwrap_err();
+        }
+        assert!(address("zk1:1,zk2").is_err(), "an argument has its ports");
+        address("zk1:1,zk2:2/app").unwrap();
+    }
+}
