@@ -69,6 +69,10 @@ enum Command {
     #[cfg(feature = "shell")]
     #[command(name = "sh")]
     InteractiveShell(Box<zoolet_shell::ShellArguments>),
+    /// Print the script with which a shell completes commands and flags
+    #[cfg(feature = "shell")]
+    #[command(after_help = "Example: source <(zoolet completions bash)")]
+    Completions { shell: clap_complete::Shell },
     #[cfg(feature = "shell")]
     #[command(flatten)]
     Shell(Box<zoolet_shell::Invocation>),
@@ -84,6 +88,8 @@ fn main() -> ExitCode {
         Ok(Arguments { command: Command::Capture(capture) }) => capture.run(),
         Ok(Arguments { command: Command::Show(show) }) => show.run(),
         Ok(Arguments { command: Command::Replay(replay) }) => replay.run(),
+        #[cfg(feature = "shell")]
+        Ok(Arguments { command: Command::Completions { shell } }) => print_completions(shell),
         #[cfg(feature = "shell")]
         Ok(Arguments { command: Command::Shell(invocation) }) => {
             return ended(zoolet_shell::run(*invocation));
@@ -115,6 +121,15 @@ fn ended(outcome: Result<(), zoolet_shell::ShellError>) -> ExitCode {
         Err(error) if error.is_reader_gone() => ExitCode::SUCCESS,
         Err(error) => report(error.reason().code(), &error.to_string()),
     }
+}
+
+#[cfg(feature = "shell")]
+fn print_completions(shell: clap_complete::Shell) -> Result<ExitCode, failure::Failure> {
+    // All at once, because the generator panics if it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "zoolet", &mut script);
+    io::stdout().write_all(&script).map_err(failure::Failure::Output)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn report(code: u8, message: &str) -> ExitCode {

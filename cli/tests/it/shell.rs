@@ -193,6 +193,20 @@ fn words_of_all_servers_stand_side_by_side_and_need_no_session() {
     drop((server, other));
 }
 
+#[test]
+fn every_shell_has_a_script_that_completes_commands_and_flags() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, out, err) = run("127.0.0.1:1", &["completions", shell]);
+        assert_eq!((code, err.as_str()), (0, ""), "{shell}");
+        for word in ["child-count", "serve", "if-version", "to-server"] {
+            assert!(out.contains(word), "{shell}: {word}");
+        }
+    }
+    let (code, out, err) = run("127.0.0.1:1", &["completions", "tcsh"]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("possible values: bash"), "{err}");
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_a_command() {
