@@ -78,6 +78,8 @@ commands! {
     Multi(write::MultiArguments) = "multi", writes: true;
     /// Limit a tree
     SetQuota(write::SetQuota) = "set-quota", alias: "setquota", writes: true;
+    /// Measure how fast a server answers
+    Bench(write::BenchArguments) = "bench", writes: true;
     /// Compare two trees
     Diff(transfer::DiffArguments) = "diff", writes: false;
     /// Copy a znode, or with -r a tree, also to another cluster

@@ -1,6 +1,7 @@
 //! Commands that write.
 
 mod acl;
+mod bench;
 mod create;
 mod edit;
 mod multi;
@@ -9,6 +10,7 @@ mod remove;
 mod set;
 
 pub use acl::SetAclArguments;
+pub use bench::BenchArguments;
 pub use create::CreateArguments;
 pub use edit::Edit;
 pub use multi::MultiArguments;
