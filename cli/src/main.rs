@@ -32,6 +32,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use anstyle::AnsiColor;
 use clap::error::ErrorKind;
 #[cfg(feature = "shell")]
 use clap::error::{ContextKind, ContextValue};
@@ -133,9 +134,11 @@ fn print_completions(shell: clap_complete::Shell) -> Result<ExitCode, failure::F
 }
 
 fn report(code: u8, message: &str) -> ExitCode {
+    // Red only for people: it is left out where it is not wanted.
+    let red = AnsiColor::Red.on_default();
     for line in message.lines() {
         // If stderr is closed, there is nowhere left to report to.
-        let _ = writeln!(io::stderr(), "zoolet: {line}");
+        let _ = writeln!(anstream::stderr(), "{red}zoolet: {line}{red:#}");
     }
     ExitCode::from(code)
 }

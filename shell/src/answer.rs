@@ -3,13 +3,16 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use anstyle::Style;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use zoolet_client::{Error, ErrorCode};
+use zoolet_client::{Error, ErrorCode, Stat};
 
+use crate::colour;
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
+use crate::text::shown;
 use crate::walk::Unreadable;
 
 /// Asks a question and returns the answer; an error if there is nobody to ask.
@@ -22,13 +25,14 @@ pub struct ShellIo<'io> {
     input: Option<Box<dyn AsyncRead + Unpin + 'io>>,
     ask: Ask<'io>,
     pub(crate) is_terminal: bool,
+    pub(crate) is_coloured: bool,
 }
 
 impl<'io> ShellIo<'io> {
     /// Answers go to `out`; questions, progress and warnings to `notes`. There is no input, and nobody to ask.
     pub fn new(out: &'io mut dyn Write, notes: &'io mut dyn Write) -> Self {
         let ask = Box::new(|_: &str| Err(io::ErrorKind::Unsupported.into()));
-        Self { out, notes, input: None, ask, is_terminal: false }
+        Self { out, notes, input: None, ask, is_terminal: false, is_coloured: false }
     }
 
     /// What `-` reads as data.
@@ -100,6 +104,34 @@ impl Answer<'_> {
     pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), ShellError> {
         self.print(line.as_ref().as_bytes())?;
         self.print(b"\n")
+    }
+
+    /// A line in a style, if there are colours.
+    pub(crate) fn styled_line(&mut self, style: Style, line: impl AsRef<str>) -> Result<(), ShellError> {
+        let line = self.styled(style, line.as_ref());
+        self.line(line)
+    }
+
+    /// What changed in data.
+    pub(crate) fn difference(&mut self, difference: &str) -> Result<(), ShellError> {
+        difference.lines().try_for_each(|line| self.styled_line(colour::of_difference(line), line))
+    }
+
+    /// The name of a znode, which shows whether it has children if there are colours.
+    pub(crate) fn znode_name(&self, name: &str, stat: Option<Stat>) -> String {
+        let has_children = stat.is_some_and(|stat| stat.num_children > 0);
+        self.styled(if has_children { colour::PARENT } else { Style::new() }, &shown(name))
+    }
+
+    fn styled(&self, style: Style, text: &str) -> String {
+        match self.is_coloured() {
+            true => format!("{style}{text}{style:#}"),
+            false => text.to_owned(),
+        }
+    }
+
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.io.is_coloured && !self.json
     }
 
     pub(crate) fn json_line(&mut self, value: &Value) -> Result<(), ShellError> {

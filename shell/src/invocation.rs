@@ -6,6 +6,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::answer::{Answer, ShellIo};
+use crate::colour;
 use crate::command::ShellCommand;
 use crate::connect::ConnectArguments;
 use crate::failure::ShellError;
@@ -99,6 +100,7 @@ async fn run_once(command: &ShellCommand, flags: &ProcessArguments) -> Result<()
     let mut notes = io::stderr();
     let mut io = ShellIo::new(&mut out, &mut notes).input(tokio::io::stdin());
     io.is_terminal = io::stdout().is_terminal();
+    io.is_coloured = colour::is_wanted(&io::stdout());
     if io::stdin().is_terminal() {
         io = io.ask(ask_at_terminal);
     }

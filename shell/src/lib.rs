@@ -20,6 +20,7 @@
 
 mod answer;
 mod clusters;
+mod colour;
 mod command;
 mod connect;
 mod diff;

@@ -250,6 +250,11 @@ mod terminal {
 
     impl Terminal {
         fn start(address: &str) -> Self {
+            Self::run(&["sh", address], &[])
+        }
+
+        /// The binary with these arguments and variables.
+        fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
             let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
             grantpt(&ours).unwrap();
             unlockpt(&ours).unwrap();
@@ -258,7 +263,10 @@ mod terminal {
             let home = tempfile::tempdir().unwrap();
             // As a terminal of its own, from which Ctrl-C is a signal.
             let child = Command::new("setsid")
-                .args(["--ctty", "--wait", BINARY, "sh", address])
+                .args(["--ctty", "--wait", BINARY])
+                .args(arguments)
+                .env_remove("NO_COLOR")
+                .envs(variables.iter().copied())
                 .env("HOME", home.path())
                 .env("TERM", "xterm")
                 .env_remove("XDG_STATE_HOME")
@@ -341,5 +349,35 @@ mod terminal {
         terminal.types("\u{4}");
         assert!(terminal.child.wait().unwrap().success());
         assert_eq!(run(&address, &["ls", "/jobs"]).1, "b\n");
+    }
+
+    #[test]
+    fn colours_are_for_a_terminal_that_wants_them() {
+        let (_server, address) = server();
+        assert_eq!(run(&address, &["create", "/jobs/a/part", "x"]).0, 0);
+        let mut terminal = Terminal::start(&address);
+        terminal.shows("/> ");
+        terminal.types("ls /jobs\r");
+        terminal.shows("\u{1b}[1m\u{1b}[34ma\u{1b}[0m\r\nb\r\n");
+        terminal.types("tree /jobs\r");
+        terminal.shows("\u{2514}\u{2500}\u{2500} part");
+        terminal.types("diff /jobs/a /jobs/b\r");
+        terminal.shows("\u{1b}[31m- /part\u{1b}[0m");
+        terminal.types("get /absent\r");
+        terminal.shows("\u{1b}[31mzoolet: get: /absent: no such znode");
+        terminal.types("\u{4}");
+        terminal.child.wait().unwrap();
+
+        let mut failing = Terminal::run(&["get", "/absent", "--server", &address], &[]);
+        failing.shows("\u{1b}[31mzoolet: get: /absent");
+        let plain = [("NO_COLOR", "1")];
+        let mut listing = Terminal::run(&["ls", "/jobs", "--server", &address], &plain);
+        assert_eq!(listing.shows("b\r\n"), "a\r\nb\r\n");
+        let mut failing = Terminal::run(&["get", "/absent", "--server", &address], &plain);
+        assert_eq!(failing.shows("zoolet: get: /absent"), "zoolet: get: /absent");
+        for line in ["ls /jobs", "ls -l /jobs", "tree /", "find /", "diff /jobs/a /jobs/b", "get /absent"] {
+            let (_, out, err) = run(&address, &line.split(' ').collect::<Vec<_>>());
+            assert!(!out.contains('\u{1b}') && !err.contains('\u{1b}'), "{line}: {out}{err}");
+        }
     }
 }

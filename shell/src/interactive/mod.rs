@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use zoolet_client::SessionState;
 
 use crate::answer::ShellIo;
+use crate::colour;
 use crate::failure::ShellError;
 use crate::interrupt::until_interrupted;
 use crate::invocation::{ProcessArguments, start_runtime};
@@ -60,9 +61,11 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
     let mut editor = editor()?;
     let client = runtime.block_on(until_interrupted(connect.connect("sh")))?;
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let (mut out, mut notes) = (io::stdout(), io::stderr());
+    // The notes lose their colours where they are not wanted.
+    let (mut out, mut notes) = (io::stdout(), anstream::stderr());
     let mut io = ShellIo::new(&mut out, &mut notes);
     io.is_terminal = is_terminal;
+    io.is_coloured = colour::is_wanted(&io::stdout());
     if is_terminal {
         io = io.ask(ask_at_terminal);
     }
@@ -104,7 +107,7 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
         }));
         *place.borrow_mut() = Place { client: shell.client.clone(), current: shell.current().to_owned() };
         match outcome {
-            Err(error) if is_terminal => shell.note(format!("zoolet: {error}")),
+            Err(error) if is_terminal => shell.note(format!("{0}zoolet: {error}{0:#}", colour::ERROR)),
             Err(error) => break Err(error),
             Ok(()) => {}
         }

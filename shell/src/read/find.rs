@@ -12,7 +12,6 @@ use crate::connect::interval;
 use crate::failure::ShellError;
 use crate::json;
 use crate::shell::Shell;
-use crate::text::shown;
 use crate::walk::{Reading, Visit};
 
 /// The arguments of `find`. A znode must match all of them.
@@ -75,7 +74,8 @@ impl Find {
                 let stat = visit.stat.map(|stat| json::stat(&stat)).unwrap_or_default();
                 return shell.json_line(&json::joined([json!({"path": path}), stat]));
             }
-            shell.line(shown(path))
+            let name = shell.znode_name(path, visit.stat);
+            shell.line(name)
         })
         .await
     }

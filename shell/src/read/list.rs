@@ -1,5 +1,7 @@
 //! `ls`: the children of a znode.
 
+use std::collections::HashMap;
+
 use clap::ValueEnum;
 use zoolet_client::{Stat, path};
 
@@ -7,8 +9,8 @@ use super::{absent, walk};
 use crate::failure::ShellError;
 use crate::json;
 use crate::shell::Shell;
-use crate::text::{shown, time};
-use crate::walk::Reading;
+use crate::text::time;
+use crate::walk::{Reading, Walk};
 
 /// The arguments of `ls`.
 #[derive(Debug, clap::Args)]
@@ -47,7 +49,12 @@ impl Ls {
             let (mut names, _) =
                 shell.client.get_children(&root).await.map_err(|error| absent(shell, &error))?;
             names.sort_unstable();
-            return names.iter().try_for_each(|name| shell.line(shown(name)));
+            let stats =
+                if shell.is_coloured() { stats_of_children(shell, &root).await } else { HashMap::new() };
+            return names.iter().try_for_each(|name| {
+                let name = shell.znode_name(name, stats.get(name).copied());
+                shell.line(name)
+            });
         }
         let depth = if self.recursive { None } else { Some(1) };
         let reading = Reading { depth, ..Reading::default() };
@@ -90,7 +97,7 @@ impl Ls {
                 stat.map(|stat| json::stat(&stat)).unwrap_or_default(),
             ]));
         }
-        let name = shown(if self.recursive { path } else { path::name(path) });
+        let name = shell.znode_name(if self.recursive { path } else { path::name(path) }, stat);
         match stat.filter(|_| self.long) {
             None => shell.line(name),
             Some(stat) => shell.line(format!(
@@ -103,4 +110,15 @@ impl Ls {
             )),
         }
     }
+}
+
+/// What the children of a znode are, for the colours of their names. Those that cannot be read have none.
+async fn stats_of_children(shell: &Shell<'_>, root: &str) -> HashMap<String, Stat> {
+    let client = shell.client.clone();
+    let mut walk = Walk::new(&client, root, Reading { depth: Some(1), ..Reading::default() });
+    let mut stats = HashMap::new();
+    while let Ok(Some((path, visit))) = walk.next().await {
+        stats.extend(visit.stat.map(|stat| (path::name(&path).to_owned(), stat)));
+    }
+    stats
 }

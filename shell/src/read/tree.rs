@@ -6,7 +6,7 @@ use super::walk;
 use crate::failure::ShellError;
 use crate::json;
 use crate::shell::Shell;
-use crate::text::{count, shown};
+use crate::text::count;
 use crate::walk::{Reading, Visit, depth_below};
 
 /// The arguments of `tree`.
@@ -37,14 +37,15 @@ impl TreeArguments {
             }
             let depth = depth_below(&root, path);
             if depth == 0 {
-                return shell.line(format!("{}{}", shown(path), self.detail(visit)));
+                let name = shell.znode_name(path, visit.stat);
+                return shell.line(name + &self.detail(visit));
             }
             above.truncate(depth - 1);
             let mut line: String =
                 above.iter().map(|is_last| if *is_last { "    " } else { "│   " }).collect();
             above.push(visit.is_last);
             line.push_str(if visit.is_last { "└── " } else { "├── " });
-            line.push_str(&shown(zoolet_client::path::name(path)));
+            line.push_str(&shell.znode_name(zoolet_client::path::name(path), visit.stat));
             line.push_str(&self.detail(visit));
             shell.line(line)
         })

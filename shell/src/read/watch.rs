@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use zoolet_client::Stat;
 use zoolet_recipes::{Cache, CacheChange, CacheError, Entry};
 
+use crate::colour;
 use crate::diff;
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
@@ -111,17 +112,18 @@ impl WatchArguments {
         let path = shown(new.path());
         // A deletion has no time of its own.
         match is_deleted {
-            true => shell.line(format!("deleted {path}"))?,
+            true => shell.styled_line(colour::of_event(event), format!("deleted {path}"))?,
             false => {
                 let Stat { mtime, version, mzxid, .. } = *new.stat();
-                shell.line(format!("{event} {path}  version {version}, zxid {mzxid}, {}", time(mtime)))?;
+                let line = format!("{event} {path}  version {version}, zxid {mzxid}, {}", time(mtime));
+                shell.styled_line(colour::of_event(event), line)?;
             }
         }
         if self.no_data || is_deleted {
             return Ok(());
         }
         let before = old.map(data).unwrap_or_default();
-        shell.print(diff::of_data(&before, &data(new)).as_bytes())
+        shell.difference(&diff::of_data(&before, &data(new)))
     }
 }
 

@@ -99,10 +99,10 @@ fn print(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> Result<(
         };
         return shell.json_line(&kind);
     }
-    shell.line(format!("{sign} {}", shown(path)))?;
+    shell.difference(&format!("{sign} {}", shown(path)))?;
     let Difference::Changed { left, right } = difference else { return Ok(()) };
     if left.data != right.data {
-        shell.print(diff::of_data(&left.data, &right.data).as_bytes())?;
+        shell.difference(&diff::of_data(&left.data, &right.data))?;
     }
     let entries = |znode: &MovedZnode| {
         let entries: Vec<_> = znode.acl.iter().flatten().map(acl_entry).collect();
