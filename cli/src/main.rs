@@ -42,6 +42,14 @@ use crate::failure::MISTAKE;
 
 #[derive(Parser)]
 #[command(name = "zoolet", version, about = "A ZooKeeper server in one small process")]
+#[cfg_attr(
+    feature = "shell",
+    command(
+        about = "A ZooKeeper server in one small process, and a command line for any ZooKeeper",
+        after_help = "Examples: zoolet serve --data-dir /var/lib/zoolet\n          zoolet get /config --server zk1:2181\n          \
+                      zoolet sh zk1:2181"
+    )
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -159,11 +167,33 @@ fn first_line(error: &clap::Error, subcommand: &str) -> String {
             return format!("there is no command {name}; it is `zoolet {here}` here");
         }
     }
+    #[cfg(feature = "shell")]
+    if let (ErrorKind::UnknownArgument, "zoolet", Some(ContextValue::String(flag))) =
+        (error.kind(), subcommand, error.get(ContextKind::InvalidArg))
+    {
+        if is_flag_of_commands(flag) {
+            return format!(
+                "{flag} goes after the command, as in `zoolet get /a {flag}`; see `zoolet get --help`"
+            );
+        }
+    }
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
     let message = lines.join("; ").replace(":; ", ": ");
     format!("{}; see `{subcommand} --help`", message.strip_prefix("error: ").unwrap_or(&message))
+}
+
+/// Whether a flag, as it was typed, is one that the commands on servers share.
+#[cfg(feature = "shell")]
+fn is_flag_of_commands(flag: &str) -> bool {
+    let root = Arguments::command();
+    let mut flags = root.find_subcommand("get").into_iter().flat_map(clap::Command::get_arguments);
+    flags.any(|known| {
+        let long = known.get_long().map(|long| format!("--{long}"));
+        let short = known.get_short().map(|short| format!("-{short}"));
+        [long, short].into_iter().flatten().any(|known| known == flag)
+    })
 }
 
 /// The subcommand that the arguments begin with, whose help lists the flags.

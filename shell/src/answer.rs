@@ -164,10 +164,11 @@ impl Answer<'_> {
         }
     }
 
-    /// Everything that the input has.
-    pub(crate) async fn read_input(&mut self) -> Result<Bytes, ShellError> {
+    /// Everything that the input has. `instead` is what to do where there is none.
+    pub(crate) async fn read_input(&mut self, instead: &str) -> Result<Bytes, ShellError> {
         let Some(input) = &mut self.io.input else {
-            return Err(self.fail(ExitReason::Usage, "there is no input here: give a file by --file"));
+            let message = format!("in a shell, standard input has the commands and no data: {instead}");
+            return Err(self.fail(ExitReason::Usage, message));
         };
         let mut data = Vec::new();
         input.read_to_end(&mut data).await.map_err(|error| ShellError::local("read the input", &error))?;

@@ -60,6 +60,8 @@ commands! {
     Words(read::Words) = "words", writes: false;
     /// Print which session owns which ephemerals, and from where
     Sessions(read::SessionsArguments) = "sessions", writes: false;
+    /// Print the members of the ensemble
+    Config(read::ConfigArguments) = "config", writes: false;
     /// Print who holds locks, and who waits
     Locks(read::Locks) = "locks", writes: false;
     /// Print the limits of a tree, and what it uses
@@ -116,6 +118,8 @@ pub fn name_here(name: &str) -> Option<&'static str> {
         "json_cat" => "get --pretty",
         "exists" => "stat",
         "txn" => "multi",
+        "printwatches" => "watch",
+        "close" => "quit",
         "mntr" | "cons" | "dump" => "words",
         _ => return None,
     })

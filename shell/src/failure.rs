@@ -79,7 +79,7 @@ impl ShellError {
         let reason = reason_of(error);
         let outcome =
             if error.may_have_applied() { "; it may have been done: look before you repeat it" } else { "" };
-        let hint = hint.map(str::to_owned).or_else(|| general_hint(error).map(str::to_owned));
+        let hint = hint.map(str::to_owned).or_else(|| general_hint(command, error).map(str::to_owned));
         // What the library advises is for programs, so our own advice replaces it.
         let what = match error {
             Error::Refused { context, code } if hint.is_some() => {
@@ -94,6 +94,12 @@ impl ShellError {
             _ => format!(" (server {server})"),
         };
         Self::new(reason, format!("{command}: {what}{place}{outcome}{hint}"))
+    }
+
+    /// With the place of the command in a script.
+    pub(crate) fn in_line(self, number: usize) -> Self {
+        let message = format!("standard input, line {number}: {}", self.message);
+        Self { message, ..self }
     }
 
     /// Why, for the exit code.
@@ -132,9 +138,13 @@ pub(crate) fn reason_of_code(code: ErrorCode) -> ExitReason {
     }
 }
 
-/// What to do about an error, whichever command has it.
-fn general_hint(error: &Error) -> Option<&'static str> {
+/// What to do about an error.
+fn general_hint(command: &str, error: &Error) -> Option<&'static str> {
     Some(match error.code()? {
+        // It was refused itself.
+        ErrorCode::NoAuth if command == "acl" => {
+            "give your credentials by --auth-file or ZOOLET_AUTH, or by `addauth` in `zoolet sh`"
+        }
         ErrorCode::NoAuth => {
             "`acl` shows who may; give your credentials by --auth-file or ZOOLET_AUTH, or by `addauth` in `zoolet sh`"
         }

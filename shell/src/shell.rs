@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::pin::Pin;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
@@ -19,6 +20,9 @@ use crate::text::shown;
 
 /// How long other servers have to open a session.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many lines `history` prints.
+pub(crate) const DEFAULT_HISTORY: usize = 20;
 
 /// Where a command needs another session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +50,17 @@ pub(crate) struct OtherSession {
     _sessions: Sessions,
 }
 
+/// A session of a shell, and what it was opened with.
+pub(crate) struct Connected {
+    pub(crate) client: Client,
+    pub(crate) server: String,
+    pub(crate) read_only: bool,
+}
+
+/// Opens the session of a shell: at an address, or where the last one was.
+type Connect<'io> = Box<dyn Fn(Option<String>) -> ConnectFuture<'io> + 'io>;
+type ConnectFuture<'io> = Pin<Box<dyn Future<Output = Result<Connected, ShellError>> + 'io>>;
+
 /// Opens sessions for what outlives one.
 type OpenSessions<'io> = Box<dyn Fn(OtherServers<'_>) -> Result<Sessions, Error> + 'io>;
 
@@ -70,6 +85,22 @@ enum LineCommand {
     Pwd,
     /// Add an identity to the session, such as digest USER:PASSWORD; a wrong one ends the session
     Addauth { scheme: String, credentials: String },
+    /// Open a session at other servers, or another one at the same; identities of addauth stay behind
+    Connect {
+        /// As --server
+        address: Option<String>,
+    },
+    /// Wait until the server has every write that was answered before; others may be a little behind
+    Sync {
+        #[arg(default_value = "/")]
+        path: String,
+    },
+    /// Print the lines that were typed last
+    History {
+        /// How many
+        #[arg(default_value_t = DEFAULT_HISTORY)]
+        lines: usize,
+    },
     /// Wait until a znode exists, or is gone
     Wait {
         #[command(flatten)]
@@ -83,6 +114,9 @@ enum LineCommand {
 pub struct Shell<'io> {
     pub(crate) client: Client,
     sessions: Option<OpenSessions<'io>>,
+    connect: Option<Connect<'io>>,
+    /// What `addauth` has added, for the next session.
+    identities: Vec<(String, String)>,
     answer: Answer<'io>,
     /// What relative paths begin at.
     current: String,
@@ -99,6 +133,8 @@ impl<'io> Shell<'io> {
         Self {
             client,
             sessions: None,
+            connect: None,
+            identities: Vec::new(),
             answer: Answer { io, server, command: "", json: false },
             current: "/".to_owned(),
             read_only: false,
@@ -140,7 +176,13 @@ impl<'io> Shell<'io> {
     pub async fn run_line(&mut self, line: &str) -> Result<(), ShellError> {
         let words =
             split::words(line).ok_or_else(|| ShellError::usage(format!("a quote is open: {line}")))?;
-        let outcome = match Line::try_parse_from(words) {
+        let outcome = match Line::try_parse_from(&words) {
+            _ if words.first().is_some_and(|word| is_misplaced_flag(word)) => {
+                Err(ShellError::usage(format!(
+                    "{} goes after the command, as in `ls / --json`",
+                    words.first().map_or("", String::as_str)
+                )))
+            }
             Ok(Line { command }) => self.run_command(command).await,
             Err(error) if error.use_stderr() => Err(ShellError::usage(one_line(&error))),
             Err(help) => self.print(help.to_string().as_bytes()),
@@ -169,14 +211,66 @@ impl<'io> Shell<'io> {
             LineCommand::Pwd => self.answer.line(shown(&self.current)),
             LineCommand::Addauth { scheme, credentials } => {
                 self.command = "addauth";
-                let added = self.client.add_auth(scheme, credentials).await;
-                added.map_err(|error| self.failed(&error))
+                self.add_identity(&scheme, &credentials).await?;
+                let identity = (scheme, credentials);
+                if !self.identities.contains(&identity) {
+                    self.identities.push(identity);
+                }
+                Ok(())
+            }
+            LineCommand::Connect { address } => self.reconnect(address).await,
+            LineCommand::Sync { path } => {
+                self.command = "sync";
+                let synced = self.client.sync(self.path(&path)).await;
+                synced.map_err(|error| self.failed(&error))
+            }
+            LineCommand::History { .. } => {
+                Err(ShellError::usage("history: lines are remembered only at a terminal"))
             }
             LineCommand::Wait { wait, output } => {
                 self.command = "wait";
                 self.with_output(&output, async |shell| wait.run(shell).await).await
             }
         }
+    }
+
+    async fn add_identity(&self, scheme: &str, credentials: &str) -> Result<(), ShellError> {
+        let added = self.client.add_auth(scheme, credentials.to_owned()).await;
+        added.map_err(|error| self.failed(&error))
+    }
+
+    /// How to open the session of the shell again, or another. Without it, `connect` fails, and the end of the session is final.
+    pub(crate) fn connects(mut self, connect: impl Fn(Option<String>) -> ConnectFuture<'io> + 'io) -> Self {
+        self.connect = Some(Box::new(connect));
+        self
+    }
+
+    /// Opens another session if this one is over, with the identities of `addauth`.
+    pub(crate) async fn reopen(&mut self) -> Result<(), ShellError> {
+        let state = self.client.state();
+        let Some(connect) = self.connect.as_ref().filter(|_| state.is_final()) else { return Ok(()) };
+        let opening = connect(None);
+        self.note(format!("the session is over ({state:?}), with its ephemerals: opening another"));
+        self.client = opening.await?.client;
+        self.command = "addauth";
+        for (scheme, credentials) in &self.identities {
+            self.add_identity(scheme, credentials).await?;
+        }
+        Ok(())
+    }
+
+    async fn reconnect(&mut self, address: Option<String>) -> Result<(), ShellError> {
+        let Some(connect) = &self.connect else {
+            return Err(ShellError::usage("connect: this shell has one session and cannot open others"));
+        };
+        let Connected { client, server, read_only } = connect(address).await?;
+        // Identities are not for other servers to see. The old session ends with its ephemerals, confirmed or not.
+        self.identities.clear();
+        let _ = std::mem::replace(&mut self.client, client).close().await;
+        self.server = server;
+        self.read_only = read_only;
+        "/".clone_into(&mut self.current);
+        Ok(())
     }
 
     /// Does something with the flags of one line.
@@ -216,6 +310,10 @@ impl<'io> Shell<'io> {
     /// Where relative paths begin.
     pub(crate) fn current(&self) -> &str {
         &self.current
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     pub(crate) fn server_name(&self) -> &str {
@@ -275,6 +373,11 @@ impl fmt::Debug for Shell<'_> {
             .field("server", &self.server)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a line begins with a flag, and does not ask for help.
+fn is_misplaced_flag(word: &str) -> bool {
+    word.starts_with('-') && !matches!(word, "-h" | "--help")
 }
 
 /// The znode that a path means, seen from another one.

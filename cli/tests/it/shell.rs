@@ -194,6 +194,71 @@ fn words_of_all_servers_stand_side_by_side_and_need_no_session() {
 }
 
 #[test]
+fn an_error_of_a_script_names_its_line() {
+    let (_server, address) = server();
+    let (code, _, err) = run_with(&address, &["sh"], b"# first\n\nls /jobs\nget /absent\n");
+    assert_eq!(code, 1);
+    assert!(err.starts_with("zoolet: standard input, line 4: get: /absent: no such znode"), "{err}");
+}
+
+#[test]
+fn a_shell_goes_to_another_cluster() {
+    let (_server, address) = server();
+    let (_other, second) = server();
+    assert_eq!(run(&second, &["create", "/only-here", ""]).0, 0);
+    let script = format!(
+        "cd /jobs\nconnect {second}/jobs\npwd\nls\nconnect {second}\nls\nconfig\nconnect {second}/jobs\nconfig\n"
+    );
+    let (code, out, err) = run_with(&address, &["sh"], script.as_bytes());
+    assert_eq!((code, out.as_str()), (0, "/\na\nb\njobs\nonly-here\nzookeeper\n"), "{err}");
+    let script = format!("connect {second}\nconnect 127.0.0.1:1\n");
+    let (code, _, err) = run_with(&address, &["sh", "--timeout", "300ms"], script.as_bytes());
+    assert_eq!(code, 5);
+    assert!(err.starts_with("zoolet: standard input, line 2: connect: "), "{err}");
+
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("zoolet")).unwrap();
+    fs::write(folder.path().join("zoolet/auth"), "digest:bob:secret\n").unwrap();
+    let auth = folder.path().join("zoolet/auth");
+    let clusters = format!(
+        "prod = {address}\nprod.auth-file = {}\nprod.read-only = true\nother = {second}\n",
+        auth.display()
+    );
+    fs::write(folder.path().join("zoolet/clusters"), clusters).unwrap();
+    let named = |script: &str| {
+        let mut child = command("@prod", &["sh"])
+            .env("XDG_CONFIG_HOME", folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        ended(child.wait_with_output().unwrap())
+    };
+    let (code, out, err) = named("whoami\nconnect @other\nwhoami\ncreate /x\n");
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(out.matches("digest:bob").count(), 1, "the credentials of a cluster are for itself: {out}");
+    let (code, _, err) = named("connect @other\nconnect @prod\ncreate /y\n");
+    assert_eq!(code, 2);
+    assert!(err.contains("line 3: create: this is a shell that only reads"), "{err}");
+}
+
+#[test]
+fn a_flag_before_the_command_is_told_its_place() {
+    let (code, _, err) = run("127.0.0.1:1", &["--server", "zk1", "get", "/a"]);
+    assert_eq!(code, 2);
+    assert!(
+        err.contains(
+            "--server goes after the command, as in `zoolet get /a --server`; see `zoolet get --help`"
+        ),
+        "{err}"
+    );
+    let (_, out, _) = run("127.0.0.1:1", &["--help"]);
+    assert!(out.contains("zoolet get /config --server zk1:2181"), "{out}");
+}
+
+#[test]
 fn every_shell_has_a_script_that_completes_commands_and_flags() {
     for shell in ["bash", "zsh", "fish"] {
         let (code, out, err) = run("127.0.0.1:1", &["completions", shell]);
@@ -379,5 +444,33 @@ mod terminal {
             let (_, out, err) = run(&address, &line.split(' ').collect::<Vec<_>>());
             assert!(!out.contains('\u{1b}') && !err.contains('\u{1b}'), "{line}: {out}{err}");
         }
+    }
+
+    #[test]
+    fn an_identity_comes_again_in_the_next_session() {
+        let (_server, address) = server();
+        let mut terminal = Terminal::start(&address);
+        terminal.shows("/> ");
+        terminal.types("addauth digest bob:secret\r");
+        terminal.shows("/> ");
+        terminal.types("create /s hidden --acl auth::cdrwa\r");
+        terminal.shows("\n/s\r\n");
+        // The server ends the session for it.
+        terminal.types("addauth nonsense x\r");
+        terminal.shows("zoolet: addauth: ");
+        terminal.types("get /s\r");
+        terminal.shows("the session is over (AuthFailed), with its ephemerals: opening another");
+        terminal.shows("hidden");
+        terminal.shows("/> ");
+        terminal.types("history 3\r");
+        // A line with a secret is not remembered.
+        terminal.shows("    1  create /s hidden --acl auth::cdrwa\r\n    2  get /s\r\n");
+        terminal.shows("/> ");
+        terminal.types("connect\r");
+        terminal.shows("/> ");
+        terminal.types("get /s\r");
+        terminal.shows("not authorized");
+        terminal.types("\u{4}");
+        assert!(terminal.child.wait().unwrap().success());
     }
 }

@@ -11,17 +11,19 @@ use std::rc::Rc;
 
 use rustyline::config::Configurer as _;
 use rustyline::error::ReadlineError;
-use rustyline::history::FileHistory;
+use rustyline::history::{FileHistory, History as _};
 use rustyline::{CompletionType, DefaultEditor, Editor};
 use tokio::runtime::Runtime;
 use zoolet_client::SessionState;
 
 use crate::answer::ShellIo;
 use crate::colour;
+use crate::connect::ConnectArguments;
 use crate::failure::ShellError;
 use crate::interrupt::until_interrupted;
-use crate::invocation::{ProcessArguments, start_runtime};
-use crate::shell::Shell;
+use crate::invocation::{OutputArguments, ProcessArguments, start_runtime};
+use crate::shell::{Connected, DEFAULT_HISTORY, Shell};
+use crate::text::shown;
 use complete::{Completion, Place};
 
 /// Most lines that are remembered.
@@ -46,20 +48,26 @@ pub struct ShellArguments {
 /// # Errors
 /// If there is no session to begin with, or if a line fails and nobody is at the terminal.
 pub fn run_shell(mut arguments: ShellArguments) -> Result<(), ShellError> {
-    let connect = &mut arguments.process.connect;
+    let ProcessArguments { output, connect } = arguments.process;
     let address = arguments.address.take().unwrap_or_else(|| connect.server.clone());
-    *connect = connect.at(&address)?;
+    let place = Rc::new(RefCell::new(connect.at(&address)?));
     let runtime = start_runtime()?;
-    let outcome = converse(&runtime, &arguments.process);
+    let outcome = converse(&runtime, &output, &connect, &place);
     runtime.shutdown_background();
     outcome
 }
 
-fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), ShellError> {
-    let connect = &arguments.connect;
+/// `flags` are those of any cluster, and `servers` is where the shell is.
+fn converse(
+    runtime: &Runtime,
+    output: &OutputArguments,
+    flags: &ConnectArguments,
+    servers: &Rc<RefCell<ConnectArguments>>,
+) -> Result<(), ShellError> {
     // Before anything listens for Ctrl-C: it takes the signal for itself, and whoever listens later passes it on.
     let mut editor = editor()?;
-    let client = runtime.block_on(until_interrupted(connect.connect("sh")))?;
+    let first = servers.borrow().clone();
+    let client = runtime.block_on(until_interrupted(first.connect("sh")))?;
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     // The notes lose their colours where they are not wanted.
     let (mut out, mut notes) = (io::stdout(), anstream::stderr());
@@ -69,10 +77,11 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
     if is_terminal {
         io = io.ask(ask_at_terminal);
     }
-    let mut shell = Shell::new(client, io).server(&connect.server).json(arguments.output.json);
-    shell.set_read_only(connect.read_only);
+    let mut shell = Shell::new(client, io).server(&first.server).json(output.json);
+    shell.set_read_only(first.read_only);
     shell.is_many = true;
-    shell = shell.sessions(|servers| connect.sessions(servers));
+    shell = shell.sessions(|others| servers.borrow().sessions(others));
+    shell = shell.connects(|address| Box::pin(connect(flags, servers, address)));
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));
     editor.set_helper(Some(Completion::new(runtime.handle().clone(), Rc::clone(&place))));
     let history = history_file();
@@ -80,8 +89,10 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
         // There is none at first.
         let _ = editor.load_history(file);
     }
+    let mut number = 0;
     let outcome = loop {
-        let line = match editor.readline(&prompt(&shell, connect.read_only)) {
+        number += 1;
+        let line = match editor.readline(&prompt(&shell)) {
             Ok(line) => line,
             // Ctrl-C begins another line.
             Err(ReadlineError::Interrupted) => continue,
@@ -97,18 +108,18 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
             Some("addauth") => {}
             Some(_) => drop(editor.add_history_entry(line)),
         }
+        if let Some(lines) = history_lines(line).filter(|_| is_terminal) {
+            print_history(&mut shell, editor.history(), lines)?;
+            continue;
+        }
         let outcome = runtime.block_on(until_interrupted(async {
-            if shell.client.state().is_final() {
-                let state = shell.client.state();
-                shell.note(format!("the session is over ({state:?}), with its ephemerals and what addauth has added: opening another"));
-                shell.client = connect.connect("sh").await?;
-            }
+            shell.reopen().await?;
             shell.run_line(line).await
         }));
         *place.borrow_mut() = Place { client: shell.client.clone(), current: shell.current().to_owned() };
         match outcome {
             Err(error) if is_terminal => shell.note(format!("{0}zoolet: {error}{0:#}", colour::ERROR)),
-            Err(error) => break Err(error),
+            Err(error) => break Err(error.in_line(number)),
             Ok(()) => {}
         }
     };
@@ -119,6 +130,40 @@ fn converse(runtime: &Runtime, arguments: &ProcessArguments) -> Result<(), Shell
     }
     runtime.block_on(shell.close());
     outcome
+}
+
+/// Opens a session, and remembers where. Another cluster gets the flags, and not what the file of clusters has for the last one.
+async fn connect(
+    flags: &ConnectArguments,
+    servers: &RefCell<ConnectArguments>,
+    address: Option<String>,
+) -> Result<Connected, ShellError> {
+    let there = match address {
+        Some(address) => flags.at(&address)?,
+        None => servers.borrow().clone(),
+    };
+    let client = there.connect("connect").await?;
+    let connected = Connected { client, server: there.server.clone(), read_only: there.read_only };
+    servers.replace(there);
+    Ok(connected)
+}
+
+/// How many lines are to be shown, if a line is `history`.
+fn history_lines(line: &str) -> Option<usize> {
+    let mut words = line.split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (Some("history"), None, None) => Some(DEFAULT_HISTORY),
+        (Some("history"), Some(lines), None) => lines.parse().ok(),
+        _ => None,
+    }
+}
+
+fn print_history(shell: &mut Shell<'_>, history: &FileHistory, lines: usize) -> Result<(), ShellError> {
+    let first = history.len().saturating_sub(lines);
+    for (at, line) in history.iter().enumerate().skip(first) {
+        shell.line(format!("{:>5}  {}", at + 1, shown(line)))?;
+    }
+    shell.flush()
 }
 
 fn editor() -> Result<Editor<Completion, FileHistory>, ShellError> {
@@ -136,9 +181,9 @@ pub(crate) fn ask_at_terminal(question: &str) -> io::Result<String> {
 }
 
 /// The server, the state of the connection, and the current znode.
-fn prompt(shell: &Shell<'_>, read_only: bool) -> String {
+fn prompt(shell: &Shell<'_>) -> String {
     let state = match shell.client.state() {
-        SessionState::Connected if read_only => " (read-only)".to_owned(),
+        SessionState::Connected if shell.is_read_only() => " (read-only)".to_owned(),
         SessionState::Connected => String::new(),
         SessionState::ConnectedReadOnly => " (cut off from its ensemble)".to_owned(),
         state => format!(" ({state:?})").to_lowercase(),

@@ -1,6 +1,7 @@
 //! Commands that read.
 
 mod access;
+mod config;
 mod data;
 mod find;
 mod grep;
@@ -14,6 +15,7 @@ mod watch;
 mod words;
 
 pub use access::{AclArguments, WhoAmI};
+pub use config::ConfigArguments;
 pub use data::{Get, StatArguments};
 pub use find::Find;
 pub use grep::Grep;

@@ -35,7 +35,7 @@ impl Import {
         let to = shell.path(&self.path);
         let place = self.file.display().to_string();
         let text = match &*place {
-            "-" => shell.read_input().await?.to_vec(),
+            "-" => shell.read_input("name the file").await?.to_vec(),
             _ => std::fs::read(&self.file)
                 .map_err(|error| ShellError::local(&format!("read {place}"), &error))?,
         };

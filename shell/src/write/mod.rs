@@ -46,7 +46,7 @@ impl DataArguments {
             return Ok(Some(data.into()));
         }
         match self.data.as_deref() {
-            Some("-") => shell.read_input().await.map(Some),
+            Some("-") => shell.read_input("give a file by --file FILE").await.map(Some),
             given => Ok(given.map(|text| Bytes::copy_from_slice(text.as_bytes()))),
         }
     }

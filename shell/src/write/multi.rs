@@ -50,7 +50,9 @@ enum Operation {
 impl MultiArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let (text, place) = match &self.file {
-            None => (shell.read_input().await?.to_vec(), "standard input".to_owned()),
+            None => {
+                (shell.read_input("name the file, multi FILE").await?.to_vec(), "standard input".to_owned())
+            }
             Some(file) => {
                 let place = file.display().to_string();
                 (

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use zoolet::testing::TestServer;
+use zoolet::testing::{OpCode, TestServer};
 use zoolet::{Acl, Perms};
 use zoolet_shell::{ExitReason, Shell, ShellIo};
 
@@ -131,4 +131,31 @@ async fn an_edit_that_somebody_else_has_overtaken_is_a_conflict_and_is_kept() {
     let (_, kept) = message.rsplit_once("what you wrote is in ").unwrap();
     assert_eq!(fs::read_to_string(kept).unwrap(), "mine\n");
     fs::remove_file(kept).unwrap();
+}
+
+#[tokio::test]
+async fn who_is_refused_is_not_sent_to_the_command_that_was_refused() {
+    let zk = TestServer::builder().znode("/s", "secret").start().await.unwrap();
+    let client = zk.client().await;
+    client.set_acl("/s", vec![Acl::digest(Perms::ALL, "bob", "pw")]).await.unwrap();
+    let (_, message) = run_on(&client, "get /s").await.failed();
+    assert!(message.contains("; `acl` shows who may; give your credentials"), "{message}");
+    let (reason, message) = run_on(&client, "acl /s").await.failed();
+    assert_eq!(reason, ExitReason::Refused);
+    assert!(!message.contains("`acl` shows") && message.contains("; give your credentials"), "{message}");
+}
+
+#[tokio::test]
+async fn a_sync_and_the_configuration_are_asked_as_in_zkcli() {
+    let zk = TestServer::builder().znode("/a", "").start().await.unwrap();
+    let client = zk.client().await;
+    assert_eq!(run_on(&client, "sync /a").await.ok(), "");
+    assert_eq!(zk.counters().requests[&OpCode::Sync], 1);
+    let ran = run_on(&client, "config").await;
+    assert_eq!(
+        (ran.out.as_str(), ran.notes.as_str()),
+        ("", "the server stands alone, and has no configuration\n")
+    );
+    ran.outcome.unwrap();
+    assert_eq!(run_on(&client, "config --json").await.json()[0]["path"], "/zookeeper/config");
 }

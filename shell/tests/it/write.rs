@@ -202,6 +202,14 @@ async fn a_shell_that_only_reads_refuses_every_write_before_it_is_sent() {
     assert_eq!(zk.children("/t"), ["a", "b"]);
 }
 
+/// The failure of a line in a shell, whose input is its lines.
+async fn run_without_input(zk: &TestServer, line: &str) -> (ExitReason, String) {
+    let (mut out, mut notes) = (Vec::new(), Vec::new());
+    let mut shell = Shell::new(zk.client().await, ShellIo::new(&mut out, &mut notes));
+    let error = shell.run_line(line).await.unwrap_err();
+    (error.reason(), error.to_string())
+}
+
 #[tokio::test]
 async fn a_line_that_is_wrong_is_a_usage_error_in_one_line() {
     let zk = tree().await;
@@ -213,8 +221,12 @@ async fn a_line_that_is_wrong_is_a_usage_error_in_one_line() {
         ("create -e -c /x", "cannot be used with"),
         ("find --owner x", "must be a session id"),
         ("create /x --acl world:r", "must be SCHEME:ID:PERMS"),
+        ("--json ls /t", "--json goes after the command, as in `ls / --json`"),
+        ("set /t -", "in a shell, standard input has the commands and no data: give a file by --file FILE"),
+        ("multi", "in a shell, standard input has the commands and no data: name the file, multi FILE"),
+        ("history", "history: lines are remembered only at a terminal"),
     ] {
-        let (reason, message) = run(&zk, line).await.failed();
+        let (reason, message) = run_without_input(&zk, line).await;
         assert_eq!(reason, ExitReason::Usage);
         assert!(message.contains(part) && message.lines().count() == 1, "{line}: {message}");
     }

@@ -1,0 +1,36 @@
+//! `config`: the members of the ensemble, as it agreed on them.
+
+use zoolet_client::ErrorCode;
+
+use crate::failure::ShellError;
+use crate::json;
+use crate::shell::{OtherServers, Shell};
+use crate::text::shown;
+
+/// The znode of the configuration (`ZooDefs.CONFIG_NODE`), which no chroot has in it.
+const PATH: &str = "/zookeeper/config";
+
+/// The arguments of `config`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: zoolet config | grep participant")]
+pub struct ConfigArguments {}
+
+impl ConfigArguments {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+        let other = match shell.server_name().split_once('/') {
+            Some((hosts, _)) => Some(shell.open_other(OtherServers::Read(hosts)).await?),
+            None => None,
+        };
+        let client = other.as_ref().map_or(&shell.client, |other| &other.client);
+        let (data, stat) = client.get_data(PATH).await.map_err(|error| {
+            shell.failed_because(&error, ErrorCode::NoNode, "servers have it from ZooKeeper 3.5 on")
+        })?;
+        if shell.json {
+            return shell.json_line(&json::joined([json::znode(PATH, &stat), json::data(&data)]));
+        }
+        if data.is_empty() {
+            shell.note("the server stands alone, and has no configuration");
+        }
+        String::from_utf8_lossy(&data).lines().try_for_each(|line| shell.line(shown(line)))
+    }
+}
