@@ -29,7 +29,7 @@ mod text;
 mod zoo_cfg;
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use anstyle::AnsiColor;
@@ -59,9 +59,9 @@ struct Arguments {
 enum Command {
     /// Serve the ZooKeeper protocol; state is kept in memory, or in a data directory
     Serve(Box<serve::Serve>),
-    /// Ask a server whether it serves: exit code 0, or 1 if it does not
+    /// Ask servers whether they serve: exit code 0, or 1 if one does not
     Health(health::Health),
-    /// Wait until a server serves
+    /// Wait until servers serve, one of them leads, or a znode exists
     Wait(health::Wait),
     /// Inspect, check, copy and repair data directories
     #[command(subcommand)]
@@ -137,7 +137,7 @@ fn print_completions(shell: clap_complete::Shell) -> Result<ExitCode, failure::F
     // All at once, because the generator panics if it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "zoolet", &mut script);
-    io::stdout().write_all(&script).map_err(failure::Failure::Output)?;
+    std::io::stdout().write_all(&script).map_err(failure::Failure::Output)?;
     Ok(ExitCode::SUCCESS)
 }
 

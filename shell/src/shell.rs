@@ -66,7 +66,12 @@ type OpenSessions<'io> = Box<dyn Fn(OtherServers<'_>) -> Result<Sessions, Error>
 
 /// A line of a shell.
 #[derive(Debug, Parser)]
-#[command(name = "", no_binary_name = true, disable_version_flag = true)]
+#[command(
+    name = "",
+    no_binary_name = true,
+    disable_version_flag = true,
+    after_help = "quit, exit or Ctrl-D ends the shell."
+)]
 pub(crate) struct Line {
     #[command(subcommand)]
     command: LineCommand,

@@ -158,8 +158,9 @@ fn all_servers_of_the_variable_must_serve() {
 fn an_ensemble_has_a_leader_once_one_of_its_servers_serves_writes() {
     const READ_ONLY: &str =
         "Zookeeper version: 3.9.5-x, built on y\nConnections: 1\nZxid: 0x7\nMode: read-only\nNode count: 5\n";
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let silent = silent.local_addr().unwrap().to_string();
+    // Connections wait in its backlog.
+    let backlog = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = backlog.local_addr().unwrap().to_string();
     let cut_off = answering(READ_ONLY);
     let electing = scripted(|n, mut stream| {
         stream.read_exact(&mut [0; 4]).unwrap();
@@ -168,7 +169,9 @@ fn an_ensemble_has_a_leader_once_one_of_its_servers_serves_writes() {
         stream.write_all(answer.as_bytes()).unwrap();
     });
     let all = format!("{silent},{cut_off},{electing}");
+    let begun = Instant::now();
     let (code, out, err) = run(&["wait", &all, "--leader", "--timeout", "30s"]);
+    assert!(begun.elapsed() < Duration::from_secs(30), "the others were waited for");
     assert_eq!((code, err.as_str(), out.lines().count()), (0, "", 1), "{out}");
     assert!(out.starts_with(&format!("{electing} serves: follower")), "{out}");
     assert_eq!(run(&["wait", &cut_off]).0, 0, "it serves");
