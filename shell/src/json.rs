@@ -8,6 +8,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 use zoolet_client::{Acl, Stat};
 
+use crate::walk::Visit;
+
 /// Joins objects into one. What is not an object adds nothing.
 pub(crate) fn joined(parts: impl IntoIterator<Item = Value>) -> Value {
     let objects = parts.into_iter().filter_map(|part| match part {
@@ -50,6 +52,17 @@ pub(crate) fn stat(stat: &Stat) -> Value {
 /// A znode by its path and the whole Stat.
 pub(crate) fn znode(path: &str, of: &Stat) -> Value {
     joined([json!({"path": path}), stat(of)])
+}
+
+/// What a walk has read of a znode: its Stat, and why the rest could not be read (`error`).
+pub(crate) fn visit(path: &str, visit: &Visit) -> Value {
+    let stat = visit.stat.as_ref().map(stat).unwrap_or_default();
+    let error = visit.error.as_ref().map(|error| match error.code() {
+        Some(code) => code.to_string(),
+        None => error.to_string(),
+    });
+    let error = error.map(|error| json!({"error": error})).unwrap_or_default();
+    joined([json!({"path": path}), stat, error])
 }
 
 /// Data as text (`data`), or as base64 (`dataBase64`) if it is not text.

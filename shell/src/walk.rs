@@ -15,7 +15,7 @@ use zoolet_client::{Acl, Client, Error, ErrorCode, ReplyFuture, Stat, path};
 const WINDOW: usize = 128;
 
 /// A znode that a walk has read.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Visit {
     /// Absent if the znode could not be read.
     pub(crate) stat: Option<Stat>,

@@ -32,15 +32,11 @@ impl AclArguments {
             return acl.iter().try_for_each(|entry| shell.line(acl_entry(entry)));
         }
         walk(shell, &root, Reading { acl: true, ..Reading::default() }, |shell, path, visit| {
-            let Some(acl) = &visit.acl else { return Ok(()) };
             if shell.json {
-                let stat = visit.stat.map(|stat| json::stat(&stat)).unwrap_or_default();
-                return shell.json_line(&json::joined([
-                    json!({"path": path}),
-                    stat,
-                    json!({"acl": json::acl(acl)}),
-                ]));
+                let acl = visit.acl.as_ref().map(|acl| json!({"acl": json::acl(acl)})).unwrap_or_default();
+                return shell.json_line(&json::joined([json::visit(path, visit), acl]));
             }
+            let Some(acl) = &visit.acl else { return Ok(()) };
             let entries: Vec<_> = acl.iter().map(acl_entry).collect();
             shell.line(format!("{} {}", entries.join(","), shown(path)))
         })

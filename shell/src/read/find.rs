@@ -4,7 +4,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use glob::Pattern;
 use regex::Regex;
-use serde_json::json;
 use zoolet_client::{SessionId, path};
 
 use super::walk;
@@ -71,8 +70,7 @@ impl Find {
                 return Ok(());
             }
             if shell.json {
-                let stat = visit.stat.map(|stat| json::stat(&stat)).unwrap_or_default();
-                return shell.json_line(&json::joined([json!({"path": path}), stat]));
+                return shell.json_line(&json::visit(path, visit));
             }
             let name = shell.znode_name(path, visit.stat);
             shell.line(name)

@@ -1,7 +1,6 @@
 //! `grep`: the data of a tree that matches.
 
 use regex::bytes::{Regex, RegexBuilder};
-use serde_json::json;
 
 use super::walk;
 use crate::failure::{ExitReason, ShellError};
@@ -52,8 +51,7 @@ impl Grep {
             let Some(data) = visit.data.as_ref().filter(|data| regex.is_match(data)) else { return Ok(()) };
             is_found = true;
             if shell.json {
-                let stat = visit.stat.map(|stat| json::stat(&stat)).unwrap_or_default();
-                return shell.json_line(&json::joined([json!({"path": path}), stat, json::data(data)]));
+                return shell.json_line(&json::joined([json::visit(path, visit), json::data(data)]));
             }
             self.print(shell, path, data, &regex)
         })

@@ -10,7 +10,7 @@ use crate::failure::ShellError;
 use crate::json;
 use crate::shell::Shell;
 use crate::text::time;
-use crate::walk::{Reading, Walk};
+use crate::walk::{Reading, Visit, Walk};
 
 /// The arguments of `ls`.
 #[derive(Debug, clap::Args)]
@@ -64,41 +64,38 @@ impl Ls {
                 return Ok(());
             }
             match is_in_order {
-                true => self.print(shell, path, visit.stat),
+                true => self.print(shell, path, visit),
                 false => {
-                    listed.push((path.to_owned(), visit.stat));
+                    listed.push((path.to_owned(), visit.clone()));
                     Ok(())
                 }
             }
         })
         .await;
         self.sort(&mut listed);
-        listed.iter().try_for_each(|(path, stat)| self.print(shell, path, *stat))?;
+        listed.iter().try_for_each(|(path, visit)| self.print(shell, path, visit))?;
         outcome
     }
 
-    fn sort(&self, listed: &mut [(String, Option<Stat>)]) {
-        let of = |stat: &Option<Stat>| stat.unwrap_or_default();
+    fn sort(&self, listed: &mut [(String, Visit)]) {
+        let of = |visit: &Visit| visit.stat.unwrap_or_default();
         match self.sort {
             SortBy::Name => {}
-            SortBy::Time => listed.sort_by_key(|(_, stat)| -of(stat).mtime),
-            SortBy::Size => listed.sort_by_key(|(_, stat)| -of(stat).data_length),
-            SortBy::Children => listed.sort_by_key(|(_, stat)| -of(stat).num_children),
+            SortBy::Time => listed.sort_by_key(|(_, visit)| -of(visit).mtime),
+            SortBy::Size => listed.sort_by_key(|(_, visit)| -of(visit).data_length),
+            SortBy::Children => listed.sort_by_key(|(_, visit)| -of(visit).num_children),
         }
         if self.reverse {
             listed.reverse();
         }
     }
 
-    fn print(&self, shell: &mut Shell<'_>, path: &str, stat: Option<Stat>) -> Result<(), ShellError> {
+    fn print(&self, shell: &mut Shell<'_>, path: &str, visit: &Visit) -> Result<(), ShellError> {
         if shell.json {
-            return shell.json_line(&json::joined([
-                serde_json::json!({"path": path}),
-                stat.map(|stat| json::stat(&stat)).unwrap_or_default(),
-            ]));
+            return shell.json_line(&json::visit(path, visit));
         }
-        let name = shell.znode_name(if self.recursive { path } else { path::name(path) }, stat);
-        match stat.filter(|_| self.long) {
+        let name = shell.znode_name(if self.recursive { path } else { path::name(path) }, visit.stat);
+        match visit.stat.filter(|_| self.long) {
             None => shell.line(name),
             Some(stat) => shell.line(format!(
                 "{} {:>6} {:>8} {:>9}  {}  {name}",

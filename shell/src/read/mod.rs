@@ -35,7 +35,7 @@ use crate::failure::ShellError;
 use crate::shell::Shell;
 use crate::walk::{Reading, Unreadable, Visit, Walk};
 
-/// Walks a tree and does something with each znode that could be read. What could not is reported at the end.
+/// Walks a tree and does something with each znode, which may be unreadable. What is, is reported at the end.
 async fn walk(
     shell: &mut Shell<'_>,
     root: &str,
@@ -45,9 +45,9 @@ async fn walk(
     let client = shell.client.clone();
     let mut walk = Walk::new(&client, root, reading);
     let mut unreadable = Unreadable::default();
-    while let Some((path, mut visit)) = walk.next().await.map_err(|error| absent(shell, &error))? {
-        unreadable.note(visit.error.take());
+    while let Some((path, visit)) = walk.next().await.map_err(|error| absent(shell, &error))? {
         each(shell, &path, &visit)?;
+        unreadable.note(visit.error);
     }
     shell.complete(unreadable)
 }

@@ -1,7 +1,5 @@
 //! `tree`: a drawing of a znode and all below it.
 
-use serde_json::json;
-
 use super::walk;
 use crate::failure::ShellError;
 use crate::json;
@@ -32,8 +30,7 @@ impl TreeArguments {
         let mut above: Vec<bool> = Vec::new();
         walk(shell, &root, reading, |shell, path, visit| {
             if shell.json {
-                let stat = visit.stat.map(|stat| json::stat(&stat)).unwrap_or_default();
-                return shell.json_line(&json::joined([json!({"path": path}), stat]));
+                return shell.json_line(&json::visit(path, visit));
             }
             let depth = depth_below(&root, path);
             if depth == 0 {

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use zoolet_client::{Error, ErrorCode, ReplyFuture};
 
 use crate::failure::{ExitReason, ShellError};
+use crate::json;
 use crate::read::descendants;
 use crate::shell::Shell;
 use crate::text::{count, shown};
@@ -90,12 +91,12 @@ impl Rm {
         let depth = if self.recursive { None } else { Some(0) };
         let mut walk = Walk::new(&client, path, Reading { depth, ..Reading::default() });
         let mut unreadable = Unreadable::default();
-        while let Some((path, mut visit)) = walk.next().await.map_err(|error| shell.failed(&error))? {
-            unreadable.note(visit.error.take());
+        while let Some((path, visit)) = walk.next().await.map_err(|error| shell.failed(&error))? {
             match shell.json {
-                true => shell.json_line(&json!({"path": path}))?,
+                true => shell.json_line(&json::visit(&path, &visit))?,
                 false => shell.line(shown(&path))?,
             }
+            unreadable.note(visit.error);
         }
         shell.complete(unreadable)
     }

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use zoolet::testing::{OpCode, TestServer, op};
 use zoolet::{Acl, Perms};
 use zoolet_shell::{ExitReason, Shell, ShellIo};
@@ -176,6 +176,12 @@ async fn an_acl_that_forbids_half_of_a_tree_leaves_the_other_half_in_the_answer(
             "{message}"
         );
         assert!(message.contains("--auth-file"), "{message}");
+    }
+    for command in ["ls -R", "ls --sort size", "find", "tree", "acl -R", "rm -r --dry-run"] {
+        let out = run(&zk, &format!("{command} --json /jobs")).await.out;
+        let objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let unreadable: Vec<_> = objects.iter().filter(|object| !object["error"].is_null()).collect();
+        assert_eq!(unreadable, [&json!({"path": "/jobs/b", "error": "not authorized"})], "{command}");
     }
 }
 
