@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use zoolet_client::{Acl, Perms, Stat};
 
 /// A path or a name with everything escaped that would end the line or move the cursor.
@@ -74,6 +76,13 @@ fn parse_entry(text: &str) -> Result<Acl, String> {
     Ok(Acl::new(perms, scheme, id))
 }
 
+/// Whether an entry has a password where servers compare a hash, so that it would let nobody in. A hash is base64; the
+/// shortest, of MD5, has 16 bytes (`DigestAuthenticationProvider.digestAlg`; SHA-1 is the default).
+pub(crate) fn lacks_hash(entry: &Acl) -> bool {
+    let Some((_, hash)) = entry.id.split_once(':').filter(|_| entry.scheme == "digest") else { return false };
+    BASE64.decode(hash).map_or(true, |hash| hash.len() < 16)
+}
+
 /// Reads permissions as they are shown.
 pub(crate) fn parse_perms(letters: &str) -> Result<Perms, String> {
     letters.chars().try_fold(Perms::NONE, |perms, letter| {
@@ -130,6 +139,18 @@ mod tests {
         assert_eq!(parse_acl("world:anyone:r,ip:10.0.0.1:w").unwrap().len(), 2);
         for text in ["", "world", "world:anyone", "world:anyone:", "world:anyone:rx"] {
             parse_acl(text).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_taken_for_its_hash() {
+        let lacks = |text| lacks_hash(&parse_acl(text).unwrap()[0]);
+        for text in ["digest:bob:pw:r", "digest:bob::r", "digest:bob:pass:word:r", "digest:bob:abcd:r"] {
+            assert!(lacks(text), "{text}");
+        }
+        let sha_256 = "digest:bob:HZOQXCG8ZDVvwLNWTqyHbPg94mgEAdLgqDkTxJxqJ9E=:r";
+        for text in ["digest:bob:fyVmFCwVbTJYrznoSu1koqYEYF0=:r", sha_256, "auth:bob:pw:r", "digest:bob:r"] {
+            assert!(!lacks(text), "{text}");
         }
     }
 

@@ -29,7 +29,7 @@ pub struct SetAclArguments {
 impl SetAclArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
-        let AclList(acl) = &self.acl;
+        let acl = self.acl.checked(shell)?;
         if !self.recursive {
             let set = shell.client.set_acl(&root, acl.clone()).version(self.if_version).await;
             let stat = set.map_err(|error| shell.failed(&error))?;

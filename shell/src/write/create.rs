@@ -6,10 +6,10 @@ use zoolet_client::{Acl, Client, Create, ErrorCode};
 
 use super::DataArguments;
 use crate::connect::interval;
-use crate::failure::ShellError;
+use crate::failure::{ExitReason, ShellError};
 use crate::json;
 use crate::shell::Shell;
-use crate::text::{parse_acl, shown};
+use crate::text::{lacks_hash, parse_acl, shown};
 
 /// The arguments of `create`.
 #[derive(Debug, clap::Args)]
@@ -41,11 +41,27 @@ pub struct CreateArguments {
 
 /// An ACL as an argument, which clap would take for several values.
 #[derive(Debug, Clone)]
-pub(super) struct AclList(pub(super) Vec<Acl>);
+pub(super) struct AclList(Vec<Acl>);
 
 impl AclList {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         parse_acl(text).map(Self)
+    }
+
+    /// The entries.
+    ///
+    /// # Errors
+    /// An entry has a password in place of its hash. The message does not repeat it.
+    pub(super) fn checked(&self, shell: &Shell<'_>) -> Result<Vec<Acl>, ShellError> {
+        match self.0.iter().any(lacks_hash) {
+            false => Ok(self.0.clone()),
+            true => Err(shell.fail(
+                ExitReason::Usage,
+                "a digest ACL has the hash of the password, and with the password itself it would let nobody in: write \
+                 auth::cdrwa for who you are by --auth-file, or take what `printf %s USER:PASSWORD | openssl sha1 -binary | \
+                 base64` prints",
+            )),
+        }
     }
 }
 
@@ -99,8 +115,8 @@ impl CreateArguments {
         if self.sequential {
             create = create.sequential();
         }
-        if let Some(AclList(acl)) = &self.acl {
-            create = create.acl(acl.clone());
+        if let Some(acl) = &self.acl {
+            create = create.acl(acl.checked(shell)?);
         }
         Ok(create)
     }

@@ -225,9 +225,12 @@ async fn a_line_that_is_wrong_is_a_usage_error_in_one_line() {
         ("set /t -", "in a shell, standard input has the commands and no data: give a file by --file FILE"),
         ("multi", "in a shell, standard input has the commands and no data: name the file, multi FILE"),
         ("history", "history: lines are remembered only at a terminal"),
+        ("create /x --acl digest:bob:hush:r", "has the hash of the password"),
+        ("set-acl -R /t world:anyone:r,digest:bob:hush:cdrwa", "openssl sha1 -binary | base64"),
     ] {
         let (reason, message) = run_without_input(&zk, line).await;
         assert_eq!(reason, ExitReason::Usage);
         assert!(message.contains(part) && message.lines().count() == 1, "{line}: {message}");
+        assert!(!message.contains("hush"), "{message}");
     }
 }
