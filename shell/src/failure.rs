@@ -85,6 +85,15 @@ impl ShellError {
             Error::Refused { context, code } if hint.is_some() => {
                 format!("{}: {code}", shown(context.path()))
             }
+            Error::RequestTooLarge { context, size, max } => {
+                format!(
+                    "{}: it would be {size} bytes, and servers take {max} (jute.maxbuffer)",
+                    shown(context.path())
+                )
+            }
+            Error::ReplyTooLarge { context, size, max } => {
+                format!("{}: the answer has {size} bytes, and {max} are read at most", shown(context.path()))
+            }
             error => error.to_string(),
         };
         let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();

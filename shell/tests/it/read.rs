@@ -186,6 +186,37 @@ async fn an_acl_that_forbids_half_of_a_tree_leaves_the_other_half_in_the_answer(
 }
 
 #[tokio::test]
+async fn what_is_larger_than_the_limit_is_named_with_both_sizes_and_the_rest_is_in_the_answer() {
+    let zk = jobs().await;
+    let plain = zk.client().await;
+    plain.create("/jobs/large", vec![b'x'; 2000]).await.unwrap();
+    let names: Vec<_> =
+        (0..100).map(|number| format!("/jobs/b/child-with-a-long-name-{number:03}")).collect();
+    for name in &names {
+        plain.create(name, "").await.unwrap();
+    }
+    let client = zk.options().max_reply(1500).connect(zk.connector()).await.unwrap();
+    for (command, path) in [("get /jobs/large", "/jobs/large"), ("ls /jobs/b", "/jobs/b")] {
+        let (reason, message) = run_on(&client, command).await.failed();
+        assert_eq!(reason, ExitReason::Refused);
+        assert!(message.contains(&format!("{path}: the answer has ")), "{message}");
+        assert!(message.contains(" bytes, and 1500 are read at most (server zk:2181)"), "{message}");
+    }
+    for (command, answer) in
+        [("grep first /jobs", "/jobs/a: first\n"), ("find /jobs --name '[ab]'", "/jobs/a\n/jobs/b\n")]
+    {
+        let ran = run_on(&client, command).await;
+        assert_eq!(ran.out, answer);
+        let (reason, message) = ran.failed();
+        assert_eq!(reason, ExitReason::Refused);
+        assert!(message.contains("could not be read") && message.contains("1500 are read"), "{message}");
+    }
+    let (reason, message) = run_on(&client, &format!("set /jobs/a {}", "x".repeat(1 << 20))).await.failed();
+    assert_eq!(reason, ExitReason::Refused);
+    assert!(message.contains("/jobs/a: it would be 1048") && message.contains("jute.maxbuffer"), "{message}");
+}
+
+#[tokio::test]
 async fn a_znode_that_vanishes_during_a_walk_is_left_out() {
     let zk = jobs().await;
     zk.faults().on(zoolet::testing::request().path("/jobs/b")).fail(zoolet::ErrorCode::NoNode).unwrap();
