@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use zoolet_client::{Error, ErrorCode, Stat};
 
 use crate::colour;
+use crate::dial::Dial;
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
 use crate::text::shown;
@@ -57,8 +58,10 @@ impl fmt::Debug for ShellIo<'_> {
 /// The answer of the command that runs.
 pub struct Answer<'io> {
     pub(crate) io: ShellIo<'io>,
-    /// For messages.
+    /// For messages, and for four-letter words.
     pub(crate) server: String,
+    /// How four-letter words reach it.
+    pub(crate) dial: Dial,
     /// The command that runs, for messages.
     pub(crate) command: &'static str,
     pub(crate) json: bool,

@@ -7,9 +7,12 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use zoolet_client::tls::{ClientTls, Store};
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
 
 use crate::clusters::{NamedCluster, named_cluster};
+use crate::dial::Dial;
 use crate::failure::ShellError;
 use crate::shell::OtherServers;
 
@@ -37,7 +40,7 @@ pub struct ConnectArguments {
     pub server: String,
     /// How long to wait for a server, and for each answer
     #[arg(long, global = true, value_name = "TIME", default_value = "10s", value_parser = interval)]
-    timeout: Duration,
+    pub(crate) timeout: Duration,
     /// A file with credentials, one in a line: digest:USER:PASSWORD or sasl:USER:PASSWORD; without it, the variable ZOOLET_AUTH
     #[arg(long, global = true, value_name = "FILE")]
     auth_file: Option<PathBuf>,
@@ -160,6 +163,21 @@ impl ConnectArguments {
         self.secured(options)
     }
 
+    /// How four-letter words reach the servers.
+    #[cfg(not(feature = "tls"))]
+    pub(crate) async fn dial(&self) -> Result<Dial, ShellError> {
+        Ok(Dial::default())
+    }
+
+    /// How four-letter words reach the servers.
+    #[cfg(feature = "tls")]
+    pub(crate) async fn dial(&self) -> Result<Dial, ShellError> {
+        match self.client_tls() {
+            Some(tls) => Dial::by_tls(tls).await,
+            None => Ok(Dial::default()),
+        }
+    }
+
     #[cfg(not(feature = "tls"))]
     fn secured(&self, options: ConnectOptions) -> Result<ConnectOptions, ShellError> {
         Ok(options)
@@ -167,10 +185,17 @@ impl ConnectArguments {
 
     #[cfg(feature = "tls")]
     fn secured(&self, options: ConnectOptions) -> Result<ConnectOptions, ShellError> {
-        use zoolet_client::tls::{ClientTls, Store};
+        Ok(match self.client_tls() {
+            Some(tls) => options.tls(tls),
+            None => options,
+        })
+    }
 
+    /// The settings of TLS, if it is to be used.
+    #[cfg(feature = "tls")]
+    fn client_tls(&self) -> Option<ClientTls> {
         if !self.tls && self.tls_ca.is_none() && self.tls_identity.is_none() {
-            return Ok(options);
+            return None;
         }
         let store = |file: &Path| match &self.tls_password_file {
             Some(password) => Store::file(file).password_file(password),
@@ -183,7 +208,7 @@ impl ConnectArguments {
         if let Some(file) = &self.tls_identity {
             tls = tls.key_store(store(file));
         }
-        Ok(options.tls(tls))
+        Some(tls)
     }
 }
 

@@ -107,13 +107,15 @@ async fn run_once(command: &ShellCommand, flags: &ProcessArguments) -> Result<()
     let work = async {
         if let ShellCommand::Words(words) = command {
             let server = flags.connect.server.clone();
-            let mut answer = Answer { io, server, command: command.name(), json: flags.output.json };
+            let dial = flags.connect.dial().await?;
+            let mut answer = Answer { io, server, dial, command: command.name(), json: flags.output.json };
             return words.ask(&mut answer).await;
         }
         let client = flags.connect.connect(command.name()).await?;
         let mut shell = Shell::new(client, io).server(&flags.connect.server).json(flags.output.json);
         shell.set_read_only(flags.connect.read_only);
-        shell = shell.sessions(|servers| flags.connect.sessions(servers));
+        shell = shell.sessions(|servers| flags.connect.sessions(servers)).timeout(flags.connect.timeout);
+        shell = shell.dial(flags.connect.dial().await?);
         let outcome = shell.run(command).await;
         // What was printed before a failure is part of the answer.
         let flushed = shell.flush();

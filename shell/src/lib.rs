@@ -23,6 +23,7 @@ mod clusters;
 mod colour;
 mod command;
 mod connect;
+mod dial;
 mod diff;
 mod failure;
 mod interactive;

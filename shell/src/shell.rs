@@ -12,14 +12,15 @@ use zoolet_client::{Client, Error, Sessions};
 
 use crate::answer::{Answer, ShellIo};
 use crate::command::{ShellCommand, name_here};
+use crate::dial::Dial;
 use crate::failure::{ExitReason, ShellError};
 use crate::invocation::{Invocation, OutputArguments};
 use crate::read::ZnodeWait;
 use crate::split;
 use crate::text::shown;
 
-/// How long other servers have to open a session.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long other servers have to open a session, unless it is said.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many lines `history` prints.
 pub(crate) const DEFAULT_HISTORY: usize = 20;
@@ -54,6 +55,7 @@ pub(crate) struct OtherSession {
 pub(crate) struct Connected {
     pub(crate) client: Client,
     pub(crate) server: String,
+    pub(crate) dial: Dial,
     pub(crate) read_only: bool,
 }
 
@@ -122,6 +124,7 @@ pub struct Shell<'io> {
     connect: Option<Connect<'io>>,
     /// What `addauth` has added, for the next session.
     identities: Vec<(String, String)>,
+    timeout: Duration,
     answer: Answer<'io>,
     /// What relative paths begin at.
     current: String,
@@ -140,7 +143,8 @@ impl<'io> Shell<'io> {
             sessions: None,
             connect: None,
             identities: Vec::new(),
-            answer: Answer { io, server, command: "", json: false },
+            timeout: TIMEOUT,
+            answer: Answer { io, server, dial: Dial::default(), command: "", json: false },
             current: "/".to_owned(),
             read_only: false,
             is_many: false,
@@ -152,6 +156,20 @@ impl<'io> Shell<'io> {
     #[must_use]
     pub fn sessions(mut self, open: impl Fn(OtherServers<'_>) -> Result<Sessions, Error> + 'io) -> Self {
         self.sessions = Some(Box::new(open));
+        self
+    }
+
+    /// How long other servers have to open a session. Default: ten seconds.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How four-letter words reach the servers. Default: in plaintext.
+    #[must_use]
+    pub(crate) fn dial(mut self, dial: Dial) -> Self {
+        self.answer.dial = dial;
         self
     }
 
@@ -268,11 +286,12 @@ impl<'io> Shell<'io> {
         let Some(connect) = &self.connect else {
             return Err(ShellError::usage("connect: this shell has one session and cannot open others"));
         };
-        let Connected { client, server, read_only } = connect(address).await?;
+        let Connected { client, server, dial, read_only } = connect(address).await?;
         // Identities are not for other servers to see. The old session ends with its ephemerals, confirmed or not.
         self.identities.clear();
         let _ = std::mem::replace(&mut self.client, client).close().await;
         self.server = server;
+        self.dial = dial;
         self.read_only = read_only;
         "/".clone_into(&mut self.current);
         Ok(())
@@ -336,14 +355,14 @@ impl<'io> Shell<'io> {
     /// Opens a session with other servers.
     pub(crate) async fn open_other(&self, servers: OtherServers<'_>) -> Result<OtherSession, ShellError> {
         let sessions = self.open_sessions(servers)?;
-        match timeout(PATIENCE, sessions.client()).await {
+        match timeout(self.timeout, sessions.client()).await {
             Ok(client) => {
                 Ok(OtherSession { client: client.map_err(|error| self.failed(&error))?, _sessions: sessions })
             }
             Err(_) => {
                 let reason = sessions.state().reason.map_or_else(String::new, |reason| format!(": {reason}"));
                 let message =
-                    format!("{}: no session at {servers} within {PATIENCE:?}{reason}", self.command);
+                    format!("{}: no session at {servers} within {:?}{reason}", self.command, self.timeout);
                 Err(ShellError::new(ExitReason::Unreachable, message))
             }
         }

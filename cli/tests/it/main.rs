@@ -24,3 +24,5 @@ mod serve;
 mod settings;
 #[cfg(feature = "shell")]
 mod shell;
+#[cfg(all(feature = "shell", feature = "tls"))]
+mod shell_secure;

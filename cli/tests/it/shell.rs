@@ -18,25 +18,25 @@ fn server() -> (Running, String) {
     (server, address)
 }
 
-fn command(address: &str, arguments: &[&str]) -> Command {
+pub fn shell_command(address: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(arguments).env("ZOOKEEPER", address).env_remove("ZOOLET_AUTH").stdin(Stdio::null());
     command
 }
 
-fn ended(output: Output) -> (i32, String, String) {
+pub fn ended(output: Output) -> (i32, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
 /// The exit code, stdout and stderr.
 fn run(address: &str, arguments: &[&str]) -> (i32, String, String) {
-    ended(command(address, arguments).output().unwrap())
+    ended(shell_command(address, arguments).output().unwrap())
 }
 
 /// As [`run`], with a standard input.
-fn run_with(address: &str, arguments: &[&str], input: &[u8]) -> (i32, String, String) {
-    let mut child = command(address, arguments)
+pub fn run_with(address: &str, arguments: &[&str], input: &[u8]) -> (i32, String, String) {
+    let mut child = shell_command(address, arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -63,6 +63,7 @@ fn the_exit_code_says_why_a_command_failed_and_stdout_has_nothing_but_the_answer
         (&["create", "/jobs"], 4),
         (&["set", "/jobs", "x", "--if-version", "9"], 4),
         (&["get", "/", "--server", "127.0.0.1:1", "--timeout", "300ms"], 5),
+        (&["diff", "/", "/x", "--to-server", "127.0.0.1:1", "--timeout", "300ms"], 5),
         (&["set", "/jobs", "--file", "/absent/file"], 6),
         (&["get", "/", "--auth-file", "/absent/file"], 6),
     ] {
@@ -70,6 +71,8 @@ fn the_exit_code_says_why_a_command_failed_and_stdout_has_nothing_but_the_answer
         assert_eq!((seen, out.as_str()), (code, ""), "{arguments:?}: {err}");
         assert!(err.starts_with("zoolet: ") && err.lines().count() == 1, "{arguments:?}: {err}");
     }
+    let (_, _, err) = run(&address, &["cp", "/", "/x", "--to-server", "127.0.0.1:1", "--timeout", "300ms"]);
+    assert!(err.contains("cp: no session at 127.0.0.1:1 within 300ms"), "{err}");
     let (_, _, err) = run(&address, &["get", "/absent"]);
     assert_eq!(
         err,
@@ -90,7 +93,7 @@ fn the_server_comes_from_a_flag_or_a_variable_with_a_chroot_and_credentials_from
     assert_eq!(run(&address, &["get", "/s"]).0, 3);
     assert_eq!(run(&address, &["get", "/s", "--auth-file", auth]).1, "x");
     let by_variable =
-        command(&address, &["get", "/s"]).env("ZOOLET_AUTH", "digest:bob:secret").output().unwrap();
+        shell_command(&address, &["get", "/s"]).env("ZOOLET_AUTH", "digest:bob:secret").output().unwrap();
     assert_eq!(ended(by_variable).1, "x");
 }
 
@@ -102,7 +105,7 @@ fn a_cluster_has_a_name_and_settings_in_a_file() {
     fs::create_dir(path("zoolet")).unwrap();
     fs::write(path("auth"), "digest:bob:secret\n").unwrap();
     let named = |arguments: &[&str]| {
-        ended(command("@prod", arguments).env("XDG_CONFIG_HOME", folder.path()).output().unwrap())
+        ended(shell_command("@prod", arguments).env("XDG_CONFIG_HOME", folder.path()).output().unwrap())
     };
     let (code, _, err) = named(&["ls", "/"]);
     assert!(code == 2 && err.contains("it has lines such as: prod = "), "{err}");
@@ -125,7 +128,7 @@ fn a_cluster_has_a_name_and_settings_in_a_file() {
 fn standard_input_is_data_and_a_reader_may_leave() {
     let (_server, address) = server();
     assert_eq!(run_with(&address, &["set", "/jobs/a", "-"], b"\x00lines\n").0, 0);
-    let got = command(&address, &["get", "/jobs/a"]).output().unwrap();
+    let got = shell_command(&address, &["get", "/jobs/a"]).output().unwrap();
     assert_eq!(got.stdout, b"\x00lines\n");
     let (code, out, _) = run_with(&address, &["multi"], b"create /m 1\nset /jobs/b 2\n");
     assert_eq!((code, out.as_str()), (0, "/m\n"));
@@ -135,8 +138,11 @@ fn standard_input_is_data_and_a_reader_may_leave() {
     let large = tempfile::NamedTempFile::new().unwrap();
     fs::write(large.path(), "x".repeat(200_000)).unwrap();
     assert_eq!(run(&address, &["set", "/m", "--file", large.path().to_str().unwrap()]).0, 0);
-    let mut child =
-        command(&address, &["get", "/m"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = shell_command(&address, &["get", "/m"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     assert_eq!(ended(child.wait_with_output().unwrap()), (0, String::new(), String::new()));
 }
@@ -276,8 +282,11 @@ fn every_shell_has_a_script_that_completes_commands_and_flags() {
 #[test]
 fn ctrl_c_ends_a_command() {
     let (_server, address) = server();
-    let mut child =
-        command(&address, &["watch", "/jobs"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = shell_command(&address, &["watch", "/jobs"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut notes = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     notes.read_line(&mut line).unwrap();

@@ -82,6 +82,7 @@ fn converse(
     shell.is_many = true;
     shell = shell.sessions(|others| servers.borrow().sessions(others));
     shell = shell.connects(|address| Box::pin(connect(flags, servers, address)));
+    shell = shell.timeout(first.timeout).dial(runtime.block_on(first.dial())?);
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));
     editor.set_helper(Some(Completion::new(runtime.handle().clone(), Rc::clone(&place))));
     let history = history_file();
@@ -143,7 +144,12 @@ async fn connect(
         None => servers.borrow().clone(),
     };
     let client = there.connect("connect").await?;
-    let connected = Connected { client, server: there.server.clone(), read_only: there.read_only };
+    let connected = Connected {
+        client,
+        server: there.server.clone(),
+        dial: there.dial().await?,
+        read_only: there.read_only,
+    };
     servers.replace(there);
     Ok(connected)
 }

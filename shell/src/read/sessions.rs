@@ -7,7 +7,7 @@ use serde_json::json;
 use zoolet_client::SessionId;
 
 use super::walk;
-use super::words::{ask_all, hosts};
+use super::words::ask_all;
 use crate::failure::ShellError;
 use crate::shell::Shell;
 use crate::text::{count, shown};
@@ -48,7 +48,7 @@ impl SessionsArguments {
             Ok(())
         })
         .await;
-        for (server, said) in ask_all(&hosts(&shell.server), "cons", PATIENCE).await {
+        for (server, said) in ask_all(shell, "cons", PATIENCE).await {
             let Ok(said) = said else { continue };
             for (session, address) in said.lines().filter_map(connection) {
                 let owner = owners.entry(session).or_default();

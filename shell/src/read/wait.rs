@@ -8,6 +8,7 @@ use zoolet_client::{Error, Sessions, Stat};
 
 use crate::answer::{Answer, ShellIo};
 use crate::connect::{ConnectArguments, interval};
+use crate::dial::Dial;
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
 use crate::shell::{OtherServers, Shell, resolve};
@@ -43,7 +44,8 @@ impl ZnodeWait {
         is_json: bool,
         io: ShellIo<'_>,
     ) -> Result<(), ShellError> {
-        let mut answer = Answer { io, server: shown_server.to_owned(), command: "wait", json: is_json };
+        let (server_name, dial) = (shown_server.to_owned(), Dial::default());
+        let mut answer = Answer { io, server: server_name, dial, command: "wait", json: is_json };
         let sessions = ConnectArguments::to(server)?.sessions(OtherServers::Same);
         let sessions = sessions.map_err(|error| answer.failed(&error))?;
         self.wait(&mut answer, &sessions, &resolve("/", &self.path)).await

@@ -1,16 +1,17 @@
 //! `words`: what every member of an ensemble says, side by side.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::answer::Answer;
 use crate::connect::interval;
+use crate::dial::Dial;
 use crate::failure::{ExitReason, ShellError};
 use crate::shell::Shell;
 use crate::text::shown;
@@ -50,7 +51,7 @@ impl Words {
 
     /// Asks all servers at once.
     pub(crate) async fn ask(&self, answer: &mut Answer<'_>) -> Result<(), ShellError> {
-        let said = ask_all(&hosts(&answer.server), &self.word, self.patience).await;
+        let said = ask_all(answer, &self.word, self.patience).await;
         let silent = said.values().filter(|said| said.is_err()).count();
         if answer.json {
             for (server, said) in &said {
@@ -84,7 +85,7 @@ impl Words {
 }
 
 /// The servers of an address, each with its port.
-pub(super) fn hosts(address: &str) -> Vec<String> {
+fn hosts(address: &str) -> Vec<String> {
     let hosts = address.split('/').next().unwrap_or_default().split(',').map(str::trim);
     let with_port = |host: &str| {
         let name_ends = host.rfind(']').map_or(0, |at| at + 1);
@@ -96,15 +97,15 @@ pub(super) fn hosts(address: &str) -> Vec<String> {
 
 /// What each server answers, or why it does not.
 pub(super) async fn ask_all(
-    hosts: &[String],
+    servers: &Answer<'_>,
     word: &str,
     patience: Duration,
 ) -> BTreeMap<String, Result<String, String>> {
     let mut asking = JoinSet::new();
-    for host in hosts {
-        let (host, word) = (host.clone(), word.to_owned());
+    for host in hosts(&servers.server) {
+        let (dial, word) = (servers.dial.clone(), word.to_owned());
         asking.spawn(async move {
-            let said = timeout(patience, ask(&host, &word)).await;
+            let said = timeout(patience, ask(&dial, &host, &word)).await;
             let said = said.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
             (host, said.map_err(|error| error.to_string()))
         });
@@ -112,11 +113,15 @@ pub(super) async fn ask_all(
     asking.join_all().await.into_iter().collect()
 }
 
-async fn ask(host: &str, word: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(host).await?;
+async fn ask(dial: &Dial, host: &str, word: &str) -> std::io::Result<String> {
+    let mut stream = dial.connect(host).await?;
     stream.write_all(word.as_bytes()).await?;
     let mut text = Vec::new();
-    stream.take(MAX_ANSWER).read_to_end(&mut text).await?;
+    match stream.take(MAX_ANSWER).read_to_end(&mut text).await {
+        // Many servers end a connection by TLS without a notice.
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(error),
+        _ => {}
+    }
     let text = String::from_utf8_lossy(&text).into_owned();
     match &*text {
         "" => Err(std::io::Error::other("it closes the connection without an answer")),
