@@ -119,7 +119,7 @@ pub(super) async fn apply(
     let mut applied = Applied::default();
     let mut compared =
         Comparison::new(left, right, what.with_acl).await.map_err(|error| shell.failed(&error))?;
-    let mut writes = Writes { target, in_flight: VecDeque::new() };
+    let mut writes = Writes { target, in_flight: VecDeque::new(), window: 0 };
     // Children before parents, once the whole tree is known.
     let mut surplus = Vec::new();
     while let Some((below, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
@@ -170,13 +170,15 @@ type Write<'c> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'c>>;
 struct Writes<'c> {
     target: &'c Client,
     in_flight: VecDeque<Write<'c>>,
+    /// None besides the first create: a server of 3.4 answers it by closing the connection, and what is in flight is lost.
+    window: usize,
 }
 
 impl<'c> Writes<'c> {
     /// Takes a write that is sent, and waits for others if there are too many.
     async fn push<T>(&mut self, write: impl Future<Output = Result<T, Error>> + 'c) -> Result<(), Error> {
         self.in_flight.push_back(Box::pin(async { write.await.map(drop) }));
-        while self.in_flight.len() > WINDOW {
+        while self.in_flight.len() > self.window {
             let Some(first) = self.in_flight.pop_front() else { break };
             first.await?;
         }
@@ -196,7 +198,9 @@ impl<'c> Writes<'c> {
             create = create.acl(acl);
         }
         // Only those of the root can be missing.
-        self.push(create.parents().parent_acl(Acl::open()).into_future()).await
+        self.push(create.parents().parent_acl(Acl::open()).into_future()).await?;
+        self.window = WINDOW;
+        Ok(())
     }
 
     async fn change(

@@ -3,8 +3,8 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use zoolet::testing::TestServer;
-use zoolet::{Acl, Perms};
+use zoolet::testing::{OpCode, TestServer, op};
+use zoolet::{Acl, ErrorCode, Perms};
 use zoolet_shell::ExitReason;
 
 use crate::common::{run_between, run_on};
@@ -158,6 +158,22 @@ async fn an_export_on_stdout_is_the_answer_and_what_cannot_be_read_fails_it() {
     client.set_acl("/app/a", vec![Acl::new(Perms::WRITE, "world", "anyone")]).await.unwrap();
     assert_eq!(run_between(&zk, &zk, "export /app", None).await.failed().0, ExitReason::Refused);
     assert_eq!(run_between(&zk, &zk, "export /absent", None).await.failed().0, ExitReason::Absent);
+}
+
+#[tokio::test]
+async fn a_copy_to_a_server_that_lacks_the_usual_create_is_whole() {
+    let (zk, other) = (TestServer::start().await, TestServer::start().await);
+    // As 3.4 does, but that it also closes the connection.
+    other.faults().on(op(OpCode::Create2)).fail(ErrorCode::Unimplemented).unwrap();
+    let client = zk.client().await;
+    client.create("/t", "").await.unwrap();
+    for wide in 0..200 {
+        client.create(format!("/t/{wide:03}"), "x").await.unwrap();
+    }
+    let ran = run_between(&zk, &other, "cp -r /t /t --to-server b", None).await;
+    assert_eq!(ran.notes, "201 created, 0 changed, 0 deleted\n");
+    ran.ok();
+    assert_eq!(run_between(&zk, &other, "diff /t /t --to-server b", None).await.ok(), "");
 }
 
 #[tokio::test]
