@@ -4,6 +4,7 @@
 
 mod bench;
 mod common;
+mod export;
 mod line;
 mod read;
 mod transfer;
