@@ -6,6 +6,7 @@ mod bench;
 mod common;
 mod export;
 mod line;
+mod lost;
 mod read;
 mod transfer;
 mod wait;

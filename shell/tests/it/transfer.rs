@@ -177,6 +177,34 @@ async fn a_copy_to_a_server_that_lacks_the_usual_create_is_whole() {
 }
 
 #[tokio::test]
+async fn names_of_any_characters_are_moved_and_deleted_as_they_are() {
+    let zk = TestServer::start().await;
+    let client = zk.client().await;
+    let names =
+        [" a ", "\"b'", "\\n", "x\u{202e}y", "é\u{301}", "漢", "{\"c\":1}", "-r", "*", "a%2Fb", "x\u{a0}"];
+    client.create("/odd", "").await.unwrap();
+    for name in names {
+        client.create(format!("/odd/{name}"), name).await.unwrap();
+        client.create(format!("/odd/{name}/below"), "").await.unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    run_on(&client, "cp -r /odd /copy").await.ok();
+    for format in ["zoolet", "zk-shell", "zoonavigator"] {
+        let file = folder.path().join(format);
+        run_between(&zk, &zk, &format!("export /odd {} --format {format}", file.display()), None).await.ok();
+        run_on(&client, &format!("import {} /{format}", file.display())).await.ok();
+    }
+    for copy in ["/copy", "/zoolet", "/zk-shell", "/zoonavigator"] {
+        assert_eq!(run_on(&client, &format!("diff /odd {copy}")).await.ok(), "");
+        let mut sorted = names;
+        sorted.sort_unstable();
+        assert_eq!(zk.children(copy), sorted);
+        run_on(&client, &format!("rm -r --yes {copy}")).await.ok();
+        assert!(zk.get(copy).is_none());
+    }
+}
+
+#[tokio::test]
 async fn trees_wider_than_the_window_are_compared_in_one_order() {
     let (zk, other) = (TestServer::start().await, TestServer::start().await);
     let client = zk.client().await;

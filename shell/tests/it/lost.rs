@@ -1,0 +1,67 @@
+//! What a command does whose server or session goes away.
+
+use zoolet::testing::{OpCode, TestServer, op, request};
+use zoolet_shell::ExitReason;
+
+use crate::common::{Ran, run_on};
+
+async fn tree() -> TestServer {
+    let znodes = ["/t/a/1", "/t/a/2", "/t/b", "/t/c"];
+    znodes.iter().fold(TestServer::builder(), |zk, path| zk.znode(*path, "x")).start().await.unwrap()
+}
+
+async fn run(zk: &TestServer, line: &str) -> Ran {
+    let client = zk.client().await;
+    zk.pass_time_until(run_on(&client, line)).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_read_of_a_tree_goes_on_where_its_connection_was_lost() {
+    for line in ["find /t", "ls -R /t"] {
+        let zk = tree().await;
+        zk.faults().on(request().path("/t/b").nth(1)).reset().unwrap();
+        assert_eq!(run(&zk, line).await.ok(), "/t\n/t/a\n/t/a/1\n/t/a/2\n/t/b\n/t/c\n");
+        assert_eq!(zk.faults().fired().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_ends_a_read_after_what_it_has_answered() {
+    let zk = tree().await;
+    zk.faults().on(request().path("/t/b")).reset().unwrap();
+    let ran = run(&zk, "find /t").await;
+    assert_eq!(ran.out, "/t\n");
+    let (reason, message) = ran.failed();
+    assert_eq!(reason, ExitReason::Unreachable);
+    assert!(message.starts_with("find: ") && message.contains("(server zk:2181)"), "{message}");
+    assert!(!message.contains("may have been done"), "{message}");
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_while_a_tree_is_deleted_leaves_a_count_and_a_doubt() {
+    let zk = tree().await;
+    zk.faults().on(op(OpCode::Delete).path("/t/b")).reset().unwrap();
+    let ran = run(&zk, "rm -r --yes /t").await;
+    assert!(ran.notes.ends_with("znodes deleted\n"), "{}", ran.notes);
+    let (reason, message) = ran.failed();
+    assert_eq!(reason, ExitReason::Unreachable);
+    assert!(message.starts_with("rm: ") && message.contains("look before you repeat it"), "{message}");
+    // Repeating it does the rest.
+    zk.faults().clear();
+    run(&zk, "rm -r --yes /t").await.ok();
+    assert!(zk.get("/t").is_none());
+}
+
+#[tokio::test]
+async fn a_session_that_has_expired_is_named_and_nothing_is_in_doubt() {
+    for line in ["get /t/b", "find /t", "set /t/b y", "rm -r --yes /t"] {
+        let zk = tree().await;
+        let client = zk.client().await;
+        zk.expire_session(client.session_id()).await.unwrap();
+        let ran = zk.pass_time_until(run_on(&client, line)).await.unwrap();
+        let (reason, message) = ran.failed();
+        assert_eq!(reason, ExitReason::Unreachable);
+        assert!(message.contains("session expired"), "{line}: {message}");
+        assert_eq!(zk.get("/t/b").unwrap().text(), "x");
+    }
+}
