@@ -166,6 +166,9 @@ fn first_line(error: &clap::Error, subcommand: &str) -> String {
         if let Some(here) = zoolet_shell::name_here(name) {
             return format!("there is no command {name}; it is `zoolet {here}` here");
         }
+        if zoolet_shell::is_only_in_shell(name) {
+            return format!("{name} is for a shell: type it in `zoolet sh`");
+        }
     }
     #[cfg(feature = "shell")]
     if let (ErrorKind::UnknownArgument, "zoolet", Some(ContextValue::String(flag))) =

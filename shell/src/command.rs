@@ -124,3 +124,8 @@ pub fn name_here(name: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// Whether a name is a line of `zoolet sh` that makes no sense by itself, because it changes or shows what the shell is.
+pub fn is_only_in_shell(name: &str) -> bool {
+    matches!(name, "cd" | "pwd" | "addauth" | "connect" | "sync" | "history" | "quit" | "exit")
+}

@@ -40,7 +40,7 @@ mod write;
 
 pub use answer::ShellIo;
 pub use clusters::{NamedCluster, named_cluster};
-pub use command::{ShellCommand, name_here};
+pub use command::{ShellCommand, is_only_in_shell, name_here};
 pub use connect::ConnectArguments;
 pub use failure::{ExitReason, ShellError};
 pub use interactive::{ShellArguments, run_shell};

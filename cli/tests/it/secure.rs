@@ -92,6 +92,44 @@ fn the_health_of_a_server_for_tls_alone_is_asked_with_the_files_of_a_client() {
     }
 }
 
+#[cfg(feature = "shell")]
+#[test]
+fn a_server_for_tls_alone_is_asked_by_the_name_of_its_cluster() {
+    let authority = Authority::new();
+    let folder = folder(&authority);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let mut flags = flags(folder.path());
+    flags.extend(["--tls-client-ca".to_owned(), path("ca.crt")]);
+    let server = started(&flags, &[]);
+    let (certificate, key) = authority.issue("client");
+    fs::write(path("client.pem"), format!("{key}{certificate}")).unwrap();
+    fs::create_dir(path("zoolet")).unwrap();
+    let address = server.tls_addrs[0].as_str();
+    let clusters = format!(
+        "prod = {address}\nprod.tls-ca = {}\nprod.tls-identity = {}\n",
+        path("ca.crt"),
+        path("client.pem")
+    );
+    fs::write(path("zoolet/clusters"), clusters).unwrap();
+    for (arguments, answer) in [
+        (&["health", "@prod"][..], format!("{address} serves: standalone")),
+        (&["wait"], format!("{address} serves: standalone")),
+        (&["wait", "@prod", "--leader"], format!("{address} serves: standalone")),
+        (&["wait", "--znode", "/zookeeper"], "/zookeeper exists: version 0".to_owned()),
+    ] {
+        let output = std::process::Command::new(BINARY)
+            .args(arguments)
+            .args(["--timeout", "30s"])
+            .env("XDG_CONFIG_HOME", folder.path())
+            .env("ZOOKEEPER", "@prod")
+            .output()
+            .unwrap();
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {out}{err}");
+        assert!(out.starts_with(&answer), "{arguments:?}: {out}");
+    }
+}
+
 #[test]
 fn a_hangup_reloads_certificates_and_a_broken_file_leaves_the_old_one() {
     let authority = Authority::new();

@@ -232,7 +232,7 @@ fn a_shell_goes_to_another_cluster() {
     );
     fs::write(folder.path().join("zoolet/clusters"), clusters).unwrap();
     let named = |script: &str| {
-        let mut child = command("@prod", &["sh"])
+        let mut child = shell_command("@prod", &["sh"])
             .env("XDG_CONFIG_HOME", folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -251,7 +251,7 @@ fn a_shell_goes_to_another_cluster() {
 }
 
 #[test]
-fn a_flag_before_the_command_is_told_its_place() {
+fn a_flag_or_a_line_of_the_shell_in_the_wrong_place_is_told_where_it_goes() {
     let (code, _, err) = run("127.0.0.1:1", &["--server", "zk1", "get", "/a"]);
     assert_eq!(code, 2);
     assert!(
@@ -260,6 +260,8 @@ fn a_flag_before_the_command_is_told_its_place() {
         ),
         "{err}"
     );
+    let (code, _, err) = run("127.0.0.1:1", &["addauth", "digest", "bob:secret"]);
+    assert_eq!((code, err.as_str()), (2, "zoolet: addauth is for a shell: type it in `zoolet sh`\n"));
     let (_, out, _) = run("127.0.0.1:1", &["--help"]);
     assert!(out.contains("zoolet get /config --server zk1:2181"), "{out}");
 }
@@ -433,12 +435,16 @@ mod terminal {
         terminal.shows("/> ");
         terminal.types("ls /jobs\r");
         terminal.shows("\u{1b}[1m\u{1b}[34ma\u{1b}[0m\r\nb\r\n");
+        terminal.shows("/> ");
         terminal.types("tree /jobs\r");
         terminal.shows("\u{2514}\u{2500}\u{2500} part");
+        terminal.shows("/> ");
         terminal.types("diff /jobs/a /jobs/b\r");
         terminal.shows("\u{1b}[31m- /part\u{1b}[0m");
+        terminal.shows("/> ");
         terminal.types("get /absent\r");
         terminal.shows("\u{1b}[31mzoolet: get: /absent: no such znode");
+        terminal.shows("/> ");
         terminal.types("\u{4}");
         terminal.child.wait().unwrap();
 
@@ -465,8 +471,10 @@ mod terminal {
         terminal.types("create /s hidden --acl auth::cdrwa\r");
         terminal.shows("\n/s\r\n");
         // The server ends the session for it.
+        terminal.shows("/> ");
         terminal.types("addauth nonsense x\r");
         terminal.shows("zoolet: addauth: ");
+        terminal.shows("/> ");
         terminal.types("get /s\r");
         terminal.shows("the session is over (AuthFailed), with its ephemerals: opening another");
         terminal.shows("hidden");
@@ -479,6 +487,7 @@ mod terminal {
         terminal.shows("/> ");
         terminal.types("get /s\r");
         terminal.shows("not authorized");
+        terminal.shows("/> ");
         terminal.types("\u{4}");
         assert!(terminal.child.wait().unwrap().success());
     }
