@@ -80,8 +80,21 @@ impl TrustedThemselves {
 }
 
 /// Why a certificate was refused. The peer gets the alert certificate_unknown for it, as from Java.
-#[derive(Debug)]
 struct RefusedCertificate(Error);
+
+/// A line of a log has this: errors of rustls print what is in them with `Debug`.
+impl fmt::Debug for RefusedCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Error::InvalidCertificate(CertificateError::Other(OtherError(error)))
+                if error.to_string() == "UnsupportedCertVersion" =>
+            {
+                f.write_str("X.509 of version 1 or 2; issue one of version 3, in openssl with -extfile")
+            }
+            error => fmt::Display::fmt(error, f),
+        }
+    }
+}
 
 impl fmt::Display for RefusedCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

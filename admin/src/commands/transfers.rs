@@ -90,6 +90,8 @@ impl Transfers {
             Ok(zxid) => {
                 let millis = begun.elapsed().as_secs_f64() * 1_000.0;
                 self.observer.count_admin(|counts| counts.restore_time_ms.add(millis));
+                let peer = request.client.addr;
+                tracing::warn!(%peer, zxid = format_args!("{zxid:#x}"), "a snapshot has taken the place of the whole state");
                 Transfer::Restored(zxid)
             }
             Err(error) => {

@@ -37,7 +37,7 @@ pub(crate) enum Trouble {
     Connect(io::Error),
     #[error("the connection is lost: {0}")]
     Lost(io::Error),
-    #[error("no answer in time")]
+    #[error("no answer in time, as of a port for TLS (see --tls) or a server under heavy load")]
     Timeout,
     #[error("it runs, and does not serve, as a server that starts or has no quorum")]
     NotServing,

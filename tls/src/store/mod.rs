@@ -152,12 +152,15 @@ impl Store {
         let password = password.as_deref();
         let entry = self.kind_of(&bytes).and_then(|kind| match kind {
             StoreKind::Pem => pem::identity(&bytes, password),
-            StoreKind::Pkcs12 => pkcs12::identity(&bytes, password.unwrap_or_default()),
+            StoreKind::Pkcs12 => pkcs12::identity(&bytes, password.unwrap_or_default())
+                .map_err(|error| named_password(error, password)),
             StoreKind::Jks => jks::identity(&bytes, password.ok_or_else(jks_without_password)?),
         });
         let entry = entry.and_then(|entry| {
-            let none =
-                || TlsError::new("no private key is in it; a key store has a key and its certificates");
+            let none = || match &self.key {
+                Some(key) => TlsError::new("no private key in PEM is in it").of(Some(key)),
+                None => TlsError::new("no private key is in it; a key store has a key and its certificates"),
+            };
             let entry = entry.ok_or_else(none)?;
             match entry.chain.is_empty() {
                 true => Err(TlsError::new("the certificate of its private key is not in it")),
@@ -173,7 +176,8 @@ impl Store {
         let password = password.as_deref();
         let trusted = self.kind_of(&bytes).and_then(|kind| match kind {
             StoreKind::Pem => pem::trusted(&bytes),
-            StoreKind::Pkcs12 => pkcs12::trusted(&bytes, password.unwrap_or_default()),
+            StoreKind::Pkcs12 => pkcs12::trusted(&bytes, password.unwrap_or_default())
+                .map_err(|error| named_password(error, password)),
             StoreKind::Jks => jks::trusted(&bytes, password.ok_or_else(jks_without_password)?),
         });
         let trusted = trusted.and_then(|trusted| match trusted.is_empty() {
@@ -193,7 +197,8 @@ impl Store {
             Source::Memory(bytes) => Arc::clone(bytes),
         };
         if let Some(key) = &self.key {
-            if self.kind_of(&bytes)? != StoreKind::Pem {
+            let kind = self.kind_of(&bytes).map_err(|error| error.of(self.path()))?;
+            if kind != StoreKind::Pem {
                 let problem = "it is not PEM, and its private key is to be in another file";
                 return Err(TlsError::new(problem).of(self.path()));
             }
@@ -286,6 +291,16 @@ pub(crate) fn read_crls(
 
 fn jks_without_password() -> TlsError {
     TlsError::new("a JKS store needs a password")
+}
+
+/// Most PKCS12 stores have a password, and look damaged without.
+fn named_password(error: TlsError, password: Option<&str>) -> TlsError {
+    match password {
+        None if error == wrong_password() => {
+            TlsError::new("it has a password, which is not set, or the store is damaged")
+        }
+        _ => error,
+    }
 }
 
 /// A wrong password and a damaged store look alike.

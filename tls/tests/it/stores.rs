@@ -110,6 +110,7 @@ fn what_cannot_be_used_is_refused_in_one_line_with_its_name() {
         (wrong("pbes2.pem"), format!("pbes2.pem: {password}")),
         (wrong("pbes1.pem"), format!("pbes1.pem: {password}")),
         (without("pbes2.pem"), "pbes2.pem: its private key is encrypted; a password is needed".to_owned()),
+        (without("java.p12"), "java.p12: it has a password, which is not set, or the store is damaged".to_owned()),
         (without("java.jks"), "java.jks: a JKS store needs a password".to_owned()),
         (
             store("old-encryption.pem"),
@@ -130,6 +131,8 @@ fn what_cannot_be_used_is_refused_in_one_line_with_its_name() {
             store("authority.pem"),
             "authority.pem: no private key is in it; a key store has a key and its certificates".to_owned(),
         ),
+        (store("make").key_file(path("mismatch.pem")), "make: it is neither PEM nor PKCS12 nor JKS".to_owned()),
+        (store("authority.pem").key_file(path("make")), "make: no private key in PEM is in it".to_owned()),
         (store("make"), "make: it is neither PEM nor PKCS12 nor JKS".to_owned()),
         (store("none.pem"), "none.pem: cannot be read: No such file or directory (os error 2)".to_owned()),
     ] {
