@@ -13,16 +13,15 @@ pub fn max_descriptors() -> Option<usize> {
     line.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// How many threads run the tokio runtime of the calling test: those of other tests have other names.
+/// How many threads run the tokio runtime of the calling test, which runs [`alone`](crate::alone).
 pub fn threads() -> Option<usize> {
-    let own = std::thread::current().name().map(|name| name.chars().take(15).collect::<String>())?;
+    let own = std::fs::read_to_string("/proc/thread-self/comm").ok()?;
     loop {
         let tasks = std::fs::read_dir("/proc/self/task").ok()?;
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-        let names: Vec<_> =
-            names.filter(|name| name.trim_end() == own || name.starts_with("tokio")).collect();
+        let names: Vec<_> = names.filter(|name| *name == own || name.starts_with("tokio")).collect();
         // The listing may leave some out while threads of other tests end: it is whole only if we are in it.
-        if names.iter().any(|name| name.trim_end() == own) {
+        if names.contains(&own) {
             return Some(names.len());
         }
     }
