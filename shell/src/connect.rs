@@ -194,7 +194,8 @@ impl ConnectArguments {
     /// The settings of TLS, if it is to be used.
     #[cfg(feature = "tls")]
     fn client_tls(&self) -> Option<ClientTls> {
-        if !self.tls && self.tls_ca.is_none() && self.tls_identity.is_none() {
+        let is_said = self.tls || self.server.contains("+tls://");
+        if !is_said && self.tls_ca.is_none() && self.tls_identity.is_none() {
             return None;
         }
         let store = |file: &Path| match &self.tls_password_file {

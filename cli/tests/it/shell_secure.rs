@@ -90,6 +90,8 @@ fn four_letter_words_and_the_addresses_of_sessions_come_by_tls_too() {
     assert_eq!(secured.run(&["words", "ruok"], &flags), (0, format!("{address}:\n  imok\n"), String::new()));
     let (code, _, err) = secured.run(&["words", "ruok", "--patience", "300ms"], &[]);
     assert_eq!(code, 5, "{err}");
+    let (code, out, _) = secured.run(&["words", "ruok", "--server", &format!("zk+tls://{address}")], &[]);
+    assert!(code == 5 && out.contains("invalid peer certificate"), "the system does not trust it: {out}");
     let (code, _, err) = secured.run(&["words", "ruok"], &secured.flags(&[("--tls-ca", "absent.pem")]));
     assert!(code == 2 && err.contains("absent.pem"), "{err}");
     let arguments: Vec<_> = ["sh"].into_iter().chain(flags.iter().map(String::as_str)).collect();

@@ -84,8 +84,10 @@ impl Words {
     }
 }
 
-/// The servers of an address, each with its port.
+/// The servers of an address, each with its port, without the scheme and the user.
 fn hosts(address: &str) -> Vec<String> {
+    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let address = address.split_once('@').map_or(address, |(_, rest)| rest);
     let hosts = address.split('/').next().unwrap_or_default().split(',').map(str::trim);
     let with_port = |host: &str| {
         let name_ends = host.rfind(']').map_or(0, |at| at + 1);
@@ -177,6 +179,7 @@ mod tests {
 
     #[test]
     fn every_server_of_an_address_is_asked_at_its_port() {
+        assert_eq!(hosts("zk+tls://alice@a,b:7/app"), ["a:2181", "b:7"]);
         assert_eq!(hosts("a,b:7,[::1],[::1]:9,/app"), ["a:2181", "b:7", "[::1]:2181", "[::1]:9"]);
     }
 }
