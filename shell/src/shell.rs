@@ -92,12 +92,12 @@ enum LineCommand {
     Pwd,
     /// Add an identity to the session, such as digest USER:PASSWORD; a wrong one ends the session
     Addauth { scheme: String, credentials: String },
-    /// Open a session at other servers, or another one at the same; identities of addauth stay behind
+    /// Open a session at other servers, or another one at the same, without the identities of addauth
     Connect {
         /// As --server
         address: Option<String>,
     },
-    /// Wait until the server has every write that was answered before; others may be a little behind
+    /// Wait until this server has every write that was answered before; a follower may lag
     Sync {
         #[arg(default_value = "/")]
         path: String,
