@@ -27,6 +27,7 @@ mod call_span;
 mod chroot;
 mod client;
 mod command;
+mod connect_string;
 mod connection_error;
 mod context;
 mod driver;

@@ -12,10 +12,11 @@ use std::task::{Context, Poll, ready};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
+use crate::connect_string::{ConnectString, TargetHosts, TargetSecurity, parse};
 use crate::error::Error;
 #[cfg(feature = "dns-srv")]
 use crate::srv::SrvSource;
-use crate::transport::{ConnectString, Host, TargetHosts, TargetSecurity, parse};
+use crate::transport::Host;
 
 /// The hosts of a connect string, and of what has replaced it. A handle is cheap to clone.
 #[derive(Debug, Clone)]
