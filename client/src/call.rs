@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use zoolet_proto::{OpCode, Request, Zxid};
 
 use crate::client::Client;
-use crate::command::{AnsweredCall, CallOutcome, ReplyTo};
+use crate::command::{AnsweredCall, CallOutcome, ReplyTo, shown_zxid};
 use crate::context::ErrorContext;
 use crate::error::Error;
 
@@ -160,7 +160,7 @@ impl<T> ReplyFuture<T> {
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<(Result<T, Error>, Option<Zxid>)> {
         let AnsweredCall { outcome, zxid } = ready!(self.pending.poll_outcome(cx));
-        Poll::Ready(((self.decode)(outcome), zxid))
+        Poll::Ready(((self.decode)(outcome), shown_zxid(zxid)))
     }
 }
 

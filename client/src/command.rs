@@ -79,17 +79,25 @@ pub(crate) enum ReplyExtra {
 
 pub(crate) type CallOutcome = Result<DecodedReply, Error>;
 
-/// The outcome of a call, with the zxid in the header of its reply if a server has replied.
+/// The outcome of a call. At most 128 bytes: what is larger is moved by a call of memcpy, and this is moved often.
 #[derive(Debug)]
 pub(crate) struct AnsweredCall {
     pub(crate) outcome: CallOutcome,
-    pub(crate) zxid: Option<Zxid>,
+    /// Of the header of its reply; 0 if no server has replied. See [`shown_zxid`].
+    pub(crate) zxid: Zxid,
+}
+
+const _: () = assert!(size_of::<AnsweredCall>() <= 128);
+
+/// The state that a reply with this zxid in its header shows. A server that does not know the operation names none (−1).
+pub(crate) fn shown_zxid(header: Zxid) -> Option<Zxid> {
+    (header.0 > 0).then_some(header)
 }
 
 impl From<CallOutcome> for AnsweredCall {
     /// Without a reply.
     fn from(outcome: CallOutcome) -> Self {
-        Self { outcome, zxid: None }
+        Self { outcome, zxid: Zxid(0) }
     }
 }
 
@@ -143,6 +151,7 @@ impl ReplyTo {
     }
 
     /// Sends the outcome. If the caller is gone, the outcome is dropped, with the watch it may have.
+    #[inline]
     pub(crate) fn send(&mut self, outcome: impl Into<AnsweredCall>) {
         match self.0.take() {
             Some(CallEnd::Caller(caller, span)) => {
@@ -155,8 +164,8 @@ impl ReplyTo {
             }
             // A reply to a feed is sent by its ticket; here the call has failed.
             Some(CallEnd::Feed(ticket)) => {
-                if let AnsweredCall { outcome: Err(error), zxid } = outcome.into() {
-                    ticket.feed.reply(FeedReply { tag: ticket.tag, zxid, outcome: Err(error) });
+                if let Err(error) = outcome.into().outcome {
+                    ticket.feed.reply(FeedReply { tag: ticket.tag, zxid: None, outcome: Err(error) });
                 }
             }
             None => {}

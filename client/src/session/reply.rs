@@ -6,7 +6,7 @@ use zoolet_proto::{ErrorCode, Jute, OpCode, Reply, ReplyHeader, Request, Watcher
 
 use super::flight::InFlight;
 use super::{ProtocolViolation, Session, answer, before_3_5};
-use crate::command::{AnsweredCall, ReplyExtra};
+use crate::command::{AnsweredCall, ReplyExtra, shown_zxid};
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::features::ServerFeature;
@@ -151,7 +151,7 @@ impl Session {
                     self.watches.feed_answered(&call.request, &call.chroot, &ticket.feed);
                 }
                 let outcome = feed::outcome(&call.request, error, reply, &call.chroot);
-                ticket.feed.reply(FeedReply { tag: ticket.tag, zxid: label(header), outcome });
+                ticket.feed.reply(FeedReply { tag: ticket.tag, zxid: shown_zxid(header.zxid), outcome });
                 self.answered += 1;
             }
         } else if call.reply_to.is_awaited() {
@@ -161,7 +161,7 @@ impl Session {
                 let watch = self.watches.open(kind, path, &call.chroot, &self.commands);
                 answer.extra = Some(Box::new(ReplyExtra::Watch(watch)));
             }
-            call.reply_to.send(AnsweredCall { outcome, zxid: label(header) });
+            call.reply_to.send(AnsweredCall { outcome, zxid: header.zxid });
             self.answered += 1;
         }
         // Not before the caller is a user of the watch: a watch without users is removed.
@@ -171,7 +171,8 @@ impl Session {
 
     /// Notes what the answer says about the server. Of create2, which is frequent, the first answer of a connection says all.
     fn note_feature(&mut self, op: OpCode, error: Option<ErrorCode>) {
-        if ServerFeature::of(op) == Some(ServerFeature::Create2) {
+        let Some(feature) = ServerFeature::of(op) else { return };
+        if feature == ServerFeature::Create2 {
             let known = self.has_create2.replace(error != Some(ErrorCode::Unimplemented));
             if known == self.has_create2 {
                 return;
@@ -238,11 +239,6 @@ impl Session {
         self.fail(call, true, |context| Error::ReplyTooLarge { context, size, max });
         Ok(())
     }
-}
-
-/// The state that a reply shows. A server that does not know the operation names none (−1).
-fn label(header: &ReplyHeader) -> Option<Zxid> {
-    (header.zxid.0 > 0).then_some(header.zxid)
 }
 
 /// The server has replied so.
