@@ -181,7 +181,7 @@ impl ConnectOptions {
     ///
     /// Default: no SASL.
     pub fn sasl_digest_md5(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
-        self.session.sasl = Some(SaslCredentials { user: user.into(), password: password.into() });
+        self.session.sasl = Some(SaslCredentials::new(user.into(), password.into()));
         self
     }
 
@@ -503,8 +503,7 @@ mod tests {
 
     #[test]
     fn the_user_is_of_the_connect_string_or_of_the_options_and_the_password_of_the_options() {
-        let given =
-            |user: &str| Some(SaslCredentials { user: user.to_owned(), password: "secret".to_owned() });
+        let given = |user: &str| Some(SaslCredentials::new(user.to_owned(), "secret".to_owned()));
         for (user, options, expected) in [
             (None, None, Ok(None)),
             (None, given("bob"), Ok(Some("bob"))),

@@ -13,7 +13,7 @@ use zoolet_proto::{Request, SessionId, jute};
 
 use super::pings::Pings;
 use super::probe::ReadWriteProbe;
-use super::{FIRST_BACKOFF, Phase, ProtocolViolation, Session};
+use super::{FIRST_BACKOFF, Phase, ProtocolViolation, SaslCredentials, Session};
 use crate::command::Submission;
 use crate::connection_error::ConnectionError;
 use crate::context::ErrorDetail;
@@ -62,7 +62,10 @@ impl Session {
             Phase::Handshaking { until, sent } => {
                 self.handle_connect_response(now, until, sent, jute::parse(frame)?)
             }
-            Phase::Authenticating { .. } => self.handle_token(now, frame),
+            Phase::Authenticating { .. } => match &self.settings.sasl {
+                Some(SaslCredentials { handle_token, .. }) => handle_token(self, now, frame),
+                None => Ok(()),
+            },
             Phase::Serving => self.handle_reply(now, frame),
             Phase::Backoff { .. } | Phase::Dialing { .. } | Phase::Over => Ok(()),
         }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use zoolet_proto::digest_md5::UserKey;
 
+use crate::core::{Core, RequestContext};
+
 /// A way to authenticate that connections and ACLs can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AuthScheme {
@@ -47,6 +49,15 @@ pub struct SaslServer {
     /// What makes the nonces of connections unguessable: random bytes that only this server knows, others at each start. With the
     /// same ones again, who has recorded an exchange could repeat it.
     pub secret: [u8; 32],
+    /// [`Core::take_token`]. Whoever sets users brings the code of the exchange: a program that sets none is linked without it.
+    pub(crate) take_token: fn(&mut Core, RequestContext, &[u8]),
+}
+
+impl SaslServer {
+    /// The users, with the keys that [`UserKey`] makes, and the secret.
+    pub fn new(users: HashMap<String, UserKey>, secret: [u8; 32]) -> Self {
+        Self { users: Arc::new(users), secret, take_token: Core::take_token }
+    }
 }
 
 // Hand-written, to keep users and secret out of logs.

@@ -54,9 +54,17 @@ impl SaslServer {
 }
 
 impl Core {
-    /// Takes a token of a client. A failure closes the connection unless the settings say otherwise.
+    /// Takes a token of a client.
     pub(crate) fn sasl(&mut self, call: RequestContext, token: &[u8]) {
-        let Some(server) = &self.config.auth.sasl_server else { return self.sasl_without_users(call) };
+        match &self.config.auth.sasl_server {
+            Some(SaslServer { take_token, .. }) => take_token(self, call, token),
+            None => self.sasl_without_users(call),
+        }
+    }
+
+    /// A failure closes the connection unless the settings say otherwise.
+    pub(crate) fn take_token(&mut self, call: RequestContext, token: &[u8]) {
+        let Some(server) = &self.config.auth.sasl_server else { return };
         let Some(state) = self.conns.get_mut(&call.conn) else { return };
         let (session, peer, progress) = (call.session, state.peer, state.sasl);
         let outcome = server.step(call.conn, progress, token).and_then(|step| match step {

@@ -22,7 +22,7 @@ impl ServerBuilder {
     pub fn sasl(mut self, users: SaslUsers) -> Self {
         self.core.auth.sasl |= self.sasl_scheme.is_none();
         // The secret is drawn at the start.
-        self.core.auth.sasl_server = Some(SaslServer { users: users.into_keys(), secret: [0; 32] });
+        self.core.auth.sasl_server = Some(SaslServer::new(users.into_keys(), [0; 32]));
         self
     }
 

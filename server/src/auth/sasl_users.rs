@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use zoolet_proto::digest_md5::UserKey;
 
@@ -80,8 +79,8 @@ impl SaslUsers {
         self.keys.insert(name, key);
     }
 
-    pub(super) fn into_keys(self) -> Arc<HashMap<String, UserKey>> {
-        Arc::new(self.keys)
+    pub(super) fn into_keys(self) -> HashMap<String, UserKey> {
+        self.keys
     }
 }
 

@@ -9,7 +9,7 @@ use crate::session::SaslCredentials;
 const NONCE: &str = "nonce";
 
 fn credentials() -> Option<SaslCredentials> {
-    Some(SaslCredentials { user: "bob".to_owned(), password: "secret".to_owned() })
+    Some(SaslCredentials::new("bob".to_owned(), "secret".to_owned()))
 }
 
 fn harness() -> Harness {

@@ -1,7 +1,6 @@
 //! Certificates and SASL as identities, and servers that require one.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use zoolet_proto::ErrorCode::{self, AuthFailed, InvalidAcl, NoAuth, SessionClosedRequireSaslAuth};
 use zoolet_proto::digest_md5::{UserKey, respond};
@@ -16,7 +15,7 @@ const ALICE: &str = "CN=alice,O=Acme";
 fn world(change: impl FnOnce(&mut AuthConfig)) -> World {
     World::with(|config| {
         let users = ["bob", "super", "root"].map(|user| (user.to_owned(), UserKey::new(user, "secret")));
-        config.auth.sasl_server = Some(SaslServer { users: Arc::new(HashMap::from(users)), secret: [7; 32] });
+        config.auth.sasl_server = Some(SaslServer::new(HashMap::from(users), [7; 32]));
         (config.auth.x509, config.auth.sasl) = (true, true);
         config.auth.sasl_supers = vec!["root".to_owned()];
         config.auth.x509_super = Some("CN=root".to_owned());
@@ -449,7 +448,7 @@ fn a_session_that_moved_is_refused_as_moved_by_an_authenticated_connection() {
 fn users_and_keys_stay_out_of_debug_output() {
     let mut config = CoreConfig::default();
     let users = HashMap::from([("bob".to_owned(), UserKey::new("bob", "secret"))]);
-    config.auth.sasl_server = Some(SaslServer { users: Arc::new(users), secret: [77; 32] });
+    config.auth.sasl_server = Some(SaslServer::new(users, [77; 32]));
     let shown = format!("{config:?} {:?}", config.auth);
     assert!(shown.contains("users: 1") && !shown.contains("77") && !shown.contains("bob"), "{shown}");
 }
