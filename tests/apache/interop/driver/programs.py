@@ -71,6 +71,11 @@ def curator_services():
     return compiled_java("services", jars, "CuratorServices")
 
 
+def finagle_server_sets():
+    jars = toolchain.jars("finagle-jars", toolchain.SCRIPTS / "finagle" / "pom.xml")
+    return compiled_java("finagle", jars, "FinagleServerSets")
+
+
 def kazoo_parties():
     return [clients.kazoo()[0], HERE / "kazoo" / "party.py"]
 
@@ -95,6 +100,7 @@ PROGRAMS = {
 # Those of services.py.
 SERVICES = {
     "curator-services": curator_services,
+    "finagle-server-sets": finagle_server_sets,
     "kazoo-parties": kazoo_parties,
     "our-services": lambda: rust("services"),
 }

@@ -9,7 +9,7 @@ The programs obey lines, and answer each by one, or by `error NAME WHY`:
   members NAME DIR [KIND]         `found NAME ID..`, sorted
   leave NAME                      `left NAME`
 
-Ours also knows `data`, `czxid`, `create` and `delete`, for the driver's own use.
+Those of ServerSets are in server_sets.py. Ours also knows `data`, `children`, `czxid`, `create` and `delete`, for the driver's own use.
 """
 
 import socket
@@ -17,6 +17,7 @@ import time
 
 from harness.proxy import Proxy
 
+from . import server_sets
 from .programs import LIMIT, SERVICES, Program, Unexpected
 
 MODES = {"compatible": ("bare", "text", "full"), "enabled": ("bare", "text", "full", "disabled")}
@@ -53,6 +54,8 @@ def checks(report, parties):
         if not no_flap(parties, "curator-services"):
             report.notes.append("discovery: Curator's registration did not flap, which was known")
         report.check("groups: GroupMember", members, parties, "curator-services", "named")
+    if parties.has("finagle-server-sets"):
+        server_sets.checks(report, parties)
     if parties.has("kazoo-parties"):
         report.check("groups: Party", members, parties, "kazoo-parties", "party")
         report.check("groups: ShallowParty", members, parties, "kazoo-parties", "shallow")

@@ -9,7 +9,8 @@ use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use zoolet_client::{Client, Sessions};
 use zoolet_recipes::discovery::{
-    CuratorFormat, Instance, Registration, ServiceInstances, Services, Strategy, UriSpec,
+    CuratorFormat, Instance, Registration, ServerSetEndpoint, ServerSetFormat, ServerSetMember,
+    ServiceInstances, Services, Strategy, UriSpec,
 };
 use zoolet_recipes::{Group, GroupLayout, KeepNode};
 
@@ -45,6 +46,13 @@ fn instance(id: &str, shape: &str) -> Outcome<Instance> {
             instance.enabled = false;
             instance.port(80)
         }
+        "plain" => instance.port(80),
+        "shard" => {
+            let mut member = ServerSetMember::new(ServerSetEndpoint::new("10.0.0.2", 80));
+            member.additional_endpoints.insert("admin".into(), ServerSetEndpoint::new("10.0.0.2", 81));
+            member.shard = Some(3);
+            Instance::new(SERVICE, id, "10.0.0.2").port(80).payload(&member)?
+        }
         _ => return Err(format!("{shape}: no such shape").into()),
     })
 }
@@ -71,15 +79,34 @@ fn listed(instances: &ServiceInstances) -> String {
     instances.iter().map(|instance| listed(instance)).collect::<Vec<_>>().join(" ")
 }
 
+/// As finagle's program lists them.
+fn servers(instances: &ServiceInstances) -> Outcome<String> {
+    let mut servers = Vec::new();
+    for instance in instances.iter() {
+        let member: ServerSetMember = instance.payload_as()?.ok_or("no payload")?;
+        let ServerSetEndpoint { host, port, .. } = &member.service_endpoint;
+        let mut words = vec![format!("{host}:{port}")];
+        words.extend(
+            member.additional_endpoints.iter().map(|(name, at)| format!("{name}={}:{}", at.host, at.port)),
+        );
+        words.push(member.status);
+        words.push(member.shard.map_or("-".into(), |shard| shard.to_string()));
+        servers.push(words.join(","));
+    }
+    servers.sort();
+    Ok(servers.join(" "))
+}
+
 async fn obey(sessions: &Sessions, open: &mut HashMap<String, Open>, words: &[&str]) -> Outcome<String> {
     match *words {
         ["register", id, base, mode, shape] => {
-            let format = match mode {
-                "enabled" => CuratorFormat::with_enabled(),
-                _ => CuratorFormat::compatible(),
+            let builder = Registration::builder(sessions, base);
+            let builder = match mode {
+                "enabled" => builder.format(CuratorFormat::with_enabled()),
+                "serverset" => builder.format(ServerSetFormat),
+                _ => builder.format(CuratorFormat::compatible()),
             };
-            let registration =
-                Registration::builder(sessions, base).format(format).start(instance(id, shape)?)?;
+            let registration = builder.start(instance(id, shape)?)?;
             registration.present().await?;
             open.insert(id.into(), Open::Registration(registration));
             Ok(format!("registered {id}"))
@@ -87,6 +114,15 @@ async fn obey(sessions: &Sessions, open: &mut HashMap<String, Open>, words: &[&s
         ["query", id, base] => {
             let services = Services::builder(sessions, base).open().await?;
             Ok(format!("found {id} {}", listed(&services.service(SERVICE))))
+        }
+        ["servers", id, base] => {
+            let services = Services::builder(sessions, base).format(ServerSetFormat).open().await?;
+            Ok(format!("found {id} {}", servers(&services.service(SERVICE))?))
+        }
+        ["children", id, path] => {
+            let (mut names, _) = sessions.client().await?.get_children(path).await?;
+            names.sort();
+            Ok(format!("children {id} {}", names.join(" ")))
         }
         ["provide", id, base] => {
             let services = Services::builder(sessions, base).open().await?;
