@@ -54,7 +54,7 @@ impl SaslServer {
 }
 
 impl Core {
-    /// Takes a token of a client.
+    /// A client tries SASL, with this token.
     pub(crate) fn sasl(&mut self, call: RequestContext, token: &[u8]) {
         match &self.config.auth.sasl_server {
             Some(SaslServer { take_token, .. }) => take_token(self, call, token),
@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    /// A failure closes the connection unless the settings say otherwise.
+    /// Takes a token where there are users. A failure closes the connection unless the settings say otherwise.
     pub(crate) fn take_token(&mut self, call: RequestContext, token: &[u8]) {
         let Some(server) = &self.config.auth.sasl_server else { return };
         let Some(state) = self.conns.get_mut(&call.conn) else { return };

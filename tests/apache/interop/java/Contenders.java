@@ -38,6 +38,10 @@ final class Contenders {
         Session connect(String hosts) throws Exception;
     }
 
+    interface Obedient {
+        String obey(String[] words) throws Exception;
+    }
+
     private interface Work {
         String run() throws Exception;
     }
@@ -136,6 +140,21 @@ final class Contenders {
             }
             contender.thread.shutdownNow();
         }
+    }
+
+    /** Obeys commands of one session, one after the other, until there are no more. */
+    static void serve(Obedient program) throws Exception {
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = commands.readLine(); line != null; line = commands.readLine()) {
+            String[] words = line.split(" ");
+            try {
+                say(program.obey(words));
+            } catch (Throwable error) {
+                error.printStackTrace();
+                say("error " + words[1] + " " + error.toString().replace('\n', ' '));
+            }
+        }
+        System.exit(0);
     }
 
     static synchronized void say(String line) {

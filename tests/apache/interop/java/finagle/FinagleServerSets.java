@@ -7,10 +7,7 @@ import com.twitter.thrift.Endpoint;
 import com.twitter.thrift.ServiceInstance;
 import com.twitter.util.Await;
 import com.twitter.util.Duration;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -37,18 +34,7 @@ final class FinagleServerSets {
     }
 
     public static void main(String[] args) throws Exception {
-        FinagleServerSets sets = new FinagleServerSets(args[0]);
-        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-            String[] words = line.split(" ");
-            try {
-                Contenders.say(sets.obey(words));
-            } catch (Throwable error) {
-                error.printStackTrace();
-                Contenders.say("error " + words[1] + " " + error.toString().replace('\n', ' '));
-            }
-        }
-        System.exit(0);
+        Contenders.serve(new FinagleServerSets(args[0])::obey);
     }
 
     private String obey(String[] words) throws Exception {

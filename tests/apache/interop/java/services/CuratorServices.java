@@ -1,5 +1,3 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -42,18 +40,7 @@ final class CuratorServices {
         if (!client.blockUntilConnected(Contenders.SESSION_MS, TimeUnit.MILLISECONDS)) {
             throw new IllegalStateException("not connected");
         }
-        CuratorServices services = new CuratorServices(client);
-        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-            String[] words = line.split(" ");
-            try {
-                Contenders.say(services.obey(words));
-            } catch (Throwable error) {
-                error.printStackTrace();
-                Contenders.say("error " + words[1] + " " + error.toString().replace('\n', ' '));
-            }
-        }
-        System.exit(0);
+        Contenders.serve(new CuratorServices(client)::obey);
     }
 
     private String obey(String[] words) throws Exception {
