@@ -99,7 +99,7 @@ impl Args {
     pub(crate) fn warm_up(&self, kind: Kind) -> Duration {
         let seconds = match kind {
             Kind::Apache => self.warm_up.unwrap_or(20),
-            Kind::Echo | Kind::EchoThread | Kind::Zoolet | Kind::InProcess => 1,
+            Kind::Echo | Kind::EchoThread | Kind::Zoolet | Kind::Measured | Kind::InProcess => 1,
         };
         Duration::from_secs(seconds)
     }

@@ -65,7 +65,7 @@ async fn one_round(
 async fn start(args: &Args, starter: &Starter, place: Place) -> Vec<Peer> {
     let mut peers = Vec::new();
     let is_there = |kind: &&Kind| match kind {
-        Kind::InProcess => place == Place::Memory,
+        Kind::InProcess | Kind::Measured => place == Place::Memory,
         Kind::EchoThread => place == Place::Disk,
         Kind::Echo => place != Place::MemoryByTls,
         Kind::Zoolet | Kind::Apache => true,

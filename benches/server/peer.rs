@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     EchoThread,
     /// Our binary, built with the profile `dist`.
     Zoolet,
+    /// The same with metrics, in memory.
+    Measured,
     /// Our server embedded in the bench, without sockets; its CPU time includes the load.
     InProcess,
     /// Apache ZooKeeper 3.9.
@@ -53,6 +55,7 @@ impl Kind {
             Self::Echo => "echo",
             Self::EchoThread => "echo-thread",
             Self::Zoolet => "zoolet",
+            Self::Measured => "measured",
             Self::InProcess => "in-process",
             Self::Apache => "apache",
         }
@@ -124,6 +127,11 @@ impl Starter {
                 self.zoolet(plain, &home, &keys)?
             }
             (Kind::Zoolet, _) => self.zoolet(addr, &home, settings)?,
+            (Kind::Measured, _) => {
+                let (mut command, about) = self.zoolet(addr, &home, settings)?;
+                command.args(["--metrics", "127.0.0.1:0"]);
+                (command, format!("{about}, with metrics"))
+            }
             (Kind::Apache, Place::Memory | Place::MemoryByTls) => {
                 apache_in_memory(plain, &home, tls.as_ref().map(|tls| (tls, addr)))
             }

@@ -128,6 +128,9 @@ pub(crate) fn ratios(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
             judged(cpu(Kind::Apache, Kind::Echo), None),
             judged(cpu(Kind::Apache, Kind::InProcess), None),
         )?;
+        if let Some(ratio) = cpu(Kind::Measured, Kind::Zoolet) {
+            writeln!(out, "{:<15} {}", "  its metrics", judged(Some(ratio), Some(Bound::AtMost(1.03))))?;
+        }
         if let Some(wanted) = goal.faster_than_apache {
             let p50 = row.ratio(Kind::Apache, Kind::Zoolet, |figures| figures.p50);
             writeln!(out, "{:<15} {:<24} {}", "  its p50", "", judged(p50, Some(Bound::AtLeast(wanted))))?;

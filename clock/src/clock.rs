@@ -96,6 +96,13 @@ impl Clock {
         awake + suspended
     }
 
+    /// [`Clock::now`] and [`Clock::unix_millis`] by one look at the clock.
+    pub fn now_and_unix_millis(&self) -> (Instant, i64) {
+        let (awake, suspended) = self.times();
+        let unix_time = self.unix_start.saturating_add(awake.saturating_duration_since(self.start));
+        (awake + suspended, millis(unix_time))
+    }
+
     /// The time in milliseconds since the Unix epoch, for deadlines. The wall clock is read only when this clock is created,
     /// and the time for which the machine is suspended does not count, as on Apache ZooKeeper: a step of the wall clock
     /// expires no session, and after a suspension of the server each has as much time left as before. Never decreases.

@@ -215,10 +215,12 @@ impl Bus {
             }
             Input::Closed => 0,
         };
-        let accesses = self.measures.as_mut().map(|measures| measures.accesses(&input));
+        if let Some(measures) = &mut self.measures {
+            measures.begin(&input);
+        }
         self.machine.handle(now, conn, input);
-        if let (Some(measures), Some(accesses)) = (&mut self.measures, accesses) {
-            measures.executed(accesses, self.machine.outputs().last());
+        if let Some(measures) = &mut self.measures {
+            measures.executed(self.machine.outputs().last());
         }
         requests
     }

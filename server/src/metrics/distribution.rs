@@ -42,6 +42,8 @@ pub(super) struct Distribution {
     sum: u64,
     min: u64,
     max: u64,
+    /// The latest value and how often it occurred in a row, which is not in the rest yet. Most values are those before them.
+    run: (u64, u64),
     current: Buckets,
     /// Windows that have ended, the latest first.
     ended: [Option<Arc<Buckets>>; WINDOWS - 1],
@@ -52,14 +54,13 @@ pub(super) struct Distribution {
 #[derive(Debug, Clone)]
 struct Buckets {
     counts: Vec<u32>,
-    all: u64,
     /// The logarithm of the number of buckets of a power of two.
     bits: u32,
 }
 
 impl Buckets {
     fn new(bits: u32) -> Self {
-        Self { counts: Vec::new(), all: 0, bits }
+        Self { counts: Vec::new(), bits }
     }
 
     #[inline]
@@ -72,7 +73,6 @@ impl Buckets {
             self.counts.resize(at + 1, 0);
         }
         self.counts[at] = self.counts[at].saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
-        self.all += times;
     }
 
     fn append(&mut self, other: &Self) {
@@ -82,18 +82,22 @@ impl Buckets {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count = count.saturating_add(*more);
         }
-        self.all += other.all;
     }
 
-    /// The middle of the bucket that so great a part of the values does not exceed.
+    /// How many values there are.
+    fn all(&self) -> u64 {
+        self.counts.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// The middle of the bucket that this part of the values does not exceed; `all` is how many there are.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a rank"
     )]
-    fn quantile(&self, part: f64) -> u64 {
-        let rank = ((self.all as f64 * part).ceil() as u64).max(1);
+    fn quantile(&self, part: f64, all: u64) -> u64 {
+        let rank = ((all as f64 * part).ceil() as u64).max(1);
         let mut seen = 0;
         let at = self.counts.iter().position(|count| {
             seen += u64::from(*count);
@@ -117,19 +121,31 @@ impl Distribution {
     }
 
     fn with_bits(bits: u32) -> Self {
-        Self { count: 0, sum: 0, min: 0, max: 0, current: Buckets::new(bits), ended: Default::default() }
+        let current = Buckets::new(bits);
+        Self { count: 0, sum: 0, min: u64::MAX, max: 0, run: (0, 0), current, ended: Default::default() }
     }
 
     /// Records a value as often as it occurred.
+    #[inline]
     pub(super) fn record(&mut self, value: u64, times: u64) {
-        if times == 0 {
-            return;
+        if value != self.run.0 && times > 0 {
+            self.end_run();
+            self.run.0 = value;
         }
-        self.min = if self.count == 0 { value } else { self.min.min(value) };
-        self.max = self.max.max(value);
-        self.count += times;
-        self.sum = self.sum.saturating_add(value.saturating_mul(times));
-        self.current.add(value, times);
+        self.run.1 += times;
+    }
+
+    /// Adds the latest value to the rest.
+    fn end_run(&mut self) {
+        let (value, times) = self.run;
+        if times > 0 {
+            self.run.1 = 0;
+            self.min = self.min.min(value);
+            self.max = self.max.max(value);
+            self.count += times;
+            self.sum = self.sum.saturating_add(value.saturating_mul(times));
+            self.current.add(value, times);
+        }
     }
 
     /// Records a time, in microseconds.
@@ -141,10 +157,11 @@ impl Distribution {
 
     /// Notes that windows have ended.
     pub(super) fn move_on(&mut self, windows: usize) {
+        self.end_run();
         for _ in 0..windows.min(WINDOWS) {
             self.ended.rotate_right(1);
             self.ended[0] = None;
-            if self.current.all > 0 {
+            if !self.current.counts.is_empty() {
                 let next = Buckets::new(self.current.bits);
                 self.ended[0] = Some(Arc::new(mem::replace(&mut self.current, next)));
             }
@@ -154,21 +171,25 @@ impl Distribution {
     /// What was recorded, in units of as many values.
     #[allow(clippy::cast_precision_loss, reason = "Prometheus has doubles only")]
     pub(super) fn value(&self, unit: f64) -> SummaryValue {
-        let mut all = self.current.clone();
-        for ended in self.ended.iter().flatten() {
-            all.append(ended);
+        let mut of = self.clone();
+        of.end_run();
+        let mut recent = of.current;
+        for ended in of.ended.iter().flatten() {
+            recent.append(ended);
         }
+        let all = recent.all();
+        let min = of.min.min(of.max);
         let scaled = |value: u64| value as f64 / unit;
-        let quantile = |of| scaled(all.quantile(of).clamp(self.min, self.max));
-        let quantiles = (all.all > 0).then(|| Quantiles {
+        let quantile = |part| scaled(recent.quantile(part, all).clamp(min, of.max));
+        let quantiles = (all > 0).then(|| Quantiles {
             p50: quantile(0.5),
             p90: quantile(0.9),
             p95: quantile(0.95),
             p99: quantile(0.99),
             p999: quantile(0.999),
         });
-        let [sum, min, max] = [self.sum, self.min, self.max].map(scaled);
-        SummaryValue { count: self.count, sum, min, max, quantiles }
+        let [sum, min, max] = [of.sum, min, of.max].map(scaled);
+        SummaryValue { count: of.count, sum, min, max, quantiles }
     }
 }
 

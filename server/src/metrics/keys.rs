@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use zoolet_proto::records::{Op, OpResult};
+use zoolet_proto::records::{Create, CreateTtl, Exists, GetChildren, GetData, OpResult, SetData};
 use zoolet_proto::{ErrorCode, Incoming, NameList, Reply, ReplyHeader, Request};
 use zoolet_server_core::{Input, TxnOp};
 
@@ -26,18 +26,12 @@ pub(super) struct Keys {
     keys: Vec<Key>,
     /// The key of the last request, which the next one most often has too.
     last: usize,
+    /// What the request is about that is executed now.
+    access: Access,
+    /// The same for each part of a multiRead.
+    parts: Vec<Access>,
     /// Whether there are quotas that a write may exceed.
     with_quotas: bool,
-    run: Run,
-}
-
-/// Equal values in a row, which are recorded together.
-#[derive(Debug, Clone, Default)]
-struct Run {
-    key: usize,
-    is_read: bool,
-    bytes: u64,
-    times: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -49,24 +43,20 @@ struct Key {
 }
 
 /// What a request is about, noted before it is executed.
-pub(crate) struct Access {
+#[derive(Debug, Clone, Default)]
+struct Access {
     key: KeyRef,
     /// The length of the path if it is a read that counts.
     read: Option<usize>,
 }
 
+#[derive(Debug, Clone, Default)]
 enum KeyRef {
+    #[default]
+    None,
     Known(usize),
     /// A key is made only if the request succeeds, or clients could use all of them up by asking.
     New(Arc<str>),
-}
-
-/// What the parts of a request are about.
-pub(crate) enum Accesses {
-    None,
-    One(Access),
-    /// Of a multiRead.
-    Many(Vec<Access>),
 }
 
 impl Keys {
@@ -79,108 +69,101 @@ impl Keys {
         self.with_quotas
     }
 
-    /// What a request is about, if that is measured.
-    pub(super) fn accesses(&mut self, input: &Input) -> Accesses {
-        let Input::Request(Incoming { body: Ok(request), .. }) = input else { return Accesses::None };
-        let is_read = match request {
-            Request::GetData(_) | Request::Exists(_) | Request::GetChildren(_) | Request::GetChildren2(_) => {
-                true
+    /// Notes what a request is about that is executed next, if that is measured.
+    #[inline]
+    pub(super) fn begin(&mut self, input: &Input) {
+        let Input::Request(Incoming { body: Ok(request), .. }) = input else { return };
+        match request {
+            Request::GetData(GetData { path, .. })
+            | Request::Exists(Exists { path, .. })
+            | Request::GetChildren(GetChildren { path, .. })
+            | Request::GetChildren2(GetChildren { path, .. }) => {
+                self.access = Access { key: self.find(path), read: Some(path.len()) };
             }
             // They may exceed a quota.
-            Request::Create(_)
-            | Request::Create2(_)
-            | Request::CreateContainer(_)
-            | Request::CreateTtl(_)
-            | Request::SetData(_)
+            Request::Create(Create { path, .. })
+            | Request::Create2(Create { path, .. })
+            | Request::CreateContainer(Create { path, .. })
+            | Request::CreateTtl(CreateTtl { path, .. })
+            | Request::SetData(SetData { path, .. })
                 if self.with_quotas =>
             {
-                false
+                self.access = Access { key: self.find(path), read: None };
             }
             Request::MultiRead(ops) => {
-                let place = |op: &Op| self.access(op.path(), true).unwrap_or(Access::IGNORED);
-                return Accesses::Many(ops.iter().map(place).collect());
-            }
-            _ => return Accesses::None,
-        };
-        request.path().and_then(|path| self.access(path, is_read)).map_or(Accesses::None, Accesses::One)
-    }
-
-    fn access(&mut self, path: &str, is_read: bool) -> Option<Access> {
-        let is_last = self.keys.get(self.last).is_some_and(|key| is_below(path, &key.name));
-        let key = if is_last {
-            KeyRef::Known(self.last)
-        } else {
-            let name = top_level_name(path)?;
-            match self.places.get(name) {
-                None => KeyRef::New(name.into()),
-                Some(at) => {
-                    self.last = *at;
-                    KeyRef::Known(*at)
+                self.parts.clear();
+                for op in ops {
+                    let access = Access { key: self.find(op.path()), read: Some(op.path().len()) };
+                    self.parts.push(access);
                 }
             }
-        };
-        Some(Access { key, read: is_read.then_some(path.len()) })
-    }
-
-    /// Counts a request that was executed.
-    pub(super) fn executed(&mut self, accesses: Accesses, header: &ReplyHeader, reply: &Reply) {
-        let access = match (accesses, reply) {
-            (Accesses::One(access), _) => access,
-            (Accesses::Many(accesses), Reply::Multi(results)) => {
-                for (access, result) in accesses.into_iter().zip(results) {
-                    match result {
-                        OpResult::GetData(data, _) => {
-                            self.read(access, data.as_ref().map_or(0, |data| data.len()))
-                        }
-                        OpResult::GetChildren(names) => self.read(access, length(names)),
-                        _ => {}
-                    }
-                }
-                return;
-            }
-            _ => return,
-        };
-        match reply {
-            _ if header.err == ErrorCode::QuotaExceeded.code() => {
-                let at = self.place(access.key);
-                self.keys[at].exceeded += 1;
-            }
-            Reply::Data(data, _) => self.read(access, data.as_ref().map_or(0, |data| data.len())),
-            Reply::Stat(_) => self.read(access, 0),
-            Reply::Children(names) | Reply::Children2(names, _) => self.read(access, length(names)),
             _ => {}
         }
     }
 
-    fn read(&mut self, access: Access, bytes: usize) {
-        let Some(path) = access.read else { return };
-        let key = self.place(access.key);
-        self.add(key, true, (path + bytes + STAT) as u64);
-    }
-
-    fn add(&mut self, key: usize, is_read: bool, bytes: u64) {
-        let run = &mut self.run;
-        if (run.key, run.is_read, run.bytes) != (key, is_read, bytes) {
-            self.end_run();
-            self.run = Run { key, is_read, bytes, times: 0 };
+    #[inline]
+    fn find(&mut self, path: &str) -> KeyRef {
+        match self.keys.get(self.last) {
+            Some(key) if is_below(path, &key.name) => KeyRef::Known(self.last),
+            _ => self.find_other(path),
         }
-        self.run.times += 1;
     }
 
-    /// Records what is still counted together. Comes before anybody looks.
-    pub(super) fn end_run(&mut self) {
-        let Run { key, is_read, bytes, times } = mem::take(&mut self.run);
-        if let Some(key) = self.keys.get_mut(key) {
-            if is_read { &mut key.reads } else { &mut key.writes }.record(bytes, times);
+    #[cold]
+    fn find_other(&mut self, path: &str) -> KeyRef {
+        let Some(name) = top_level_name(path) else { return KeyRef::None };
+        match self.places.get(name) {
+            None => KeyRef::New(name.into()),
+            Some(at) => {
+                self.last = *at;
+                KeyRef::Known(*at)
+            }
+        }
+    }
+
+    /// Counts the request that was begun last, once it is executed.
+    #[inline]
+    pub(super) fn executed(&mut self, header: &ReplyHeader, reply: &Reply) {
+        let access = mem::take(&mut self.access);
+        match reply {
+            Reply::Data(data, _) => self.read(access, data.as_ref().map_or(0, |data| data.len())),
+            Reply::Stat(_) => self.read(access, 0),
+            Reply::Children(names) | Reply::Children2(names, _) => self.read(access, length(names)),
+            Reply::Multi(results) => self.executed_parts(results),
+            _ if header.err == ErrorCode::QuotaExceeded.code() => {
+                if let Some(key) = self.place(access.key) {
+                    self.keys[key].exceeded += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn executed_parts(&mut self, results: &[OpResult]) {
+        let mut parts = mem::take(&mut self.parts);
+        for (access, result) in parts.drain(..).zip(results) {
+            match result {
+                OpResult::GetData(data, _) => self.read(access, data.as_ref().map_or(0, |data| data.len())),
+                OpResult::GetChildren(names) => self.read(access, length(names)),
+                _ => {}
+            }
+        }
+        self.parts = parts;
+    }
+
+    #[inline]
+    fn read(&mut self, access: Access, bytes: usize) {
+        if let (Some(path), Some(key)) = (access.read, self.place(access.key)) {
+            self.keys[key].reads.record((path + bytes + STAT) as u64, 1);
         }
     }
 
     /// Counts what a transaction has written.
     pub(super) fn written(&mut self, op: &TxnOp) {
         let mut write = |path: &str, bytes: usize| {
-            if let Some(access) = self.access(path, false) {
-                let key = self.place(access.key);
-                self.add(key, false, (path.len() + bytes) as u64);
+            let key = self.find(path);
+            if let Some(key) = self.place(key) {
+                self.keys[key].writes.record((path.len() + bytes) as u64, 1);
             }
         };
         match op {
@@ -194,11 +177,17 @@ impl Keys {
         }
     }
 
-    fn place(&mut self, key: KeyRef) -> usize {
-        let name = match key {
-            KeyRef::Known(at) => return at,
-            KeyRef::New(name) => name,
-        };
+    #[inline]
+    fn place(&mut self, key: KeyRef) -> Option<usize> {
+        match key {
+            KeyRef::None => None,
+            KeyRef::Known(at) => Some(at),
+            KeyRef::New(name) => Some(self.place_new(name)),
+        }
+    }
+
+    #[cold]
+    fn place_new(&mut self, name: Arc<str>) -> usize {
         let name = if self.keys.len() < MOST_KEYS { name } else { OTHERS.into() };
         *self.places.entry(name).or_insert_with_key(|name| {
             let (reads, writes) = (Distribution::coarse(), Distribution::coarse());
@@ -228,14 +217,10 @@ impl Keys {
     }
 }
 
-impl Access {
-    const IGNORED: Self = Self { key: KeyRef::Known(0), read: None };
-}
-
 /// Whether the first element of a path is this name.
 fn is_below(path: &str, name: &str) -> bool {
-    let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(name));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let [b'/', rest @ ..] = path.as_bytes() else { return false };
+    matches!(rest.strip_prefix(name.as_bytes()), Some([] | [b'/', ..]))
 }
 
 /// The bytes of names, without their lengths.

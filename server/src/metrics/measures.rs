@@ -7,7 +7,7 @@ use zoolet_proto::{EventType, Zxid};
 use zoolet_server_core::{Effects, Input, Message, Output, SharedEvent, TxnOp};
 
 use super::distribution::{Distribution, WindowTimer};
-use super::keys::{Accesses, Keys};
+use super::keys::Keys;
 use super::snapshot::{ServerMetrics, Summaries};
 use crate::durable::Submitted;
 
@@ -80,18 +80,15 @@ impl Measures {
         self.0.began
     }
 
-    /// What a request is about, to be noted before it is executed.
-    pub(crate) fn accesses(&mut self, input: &Input) -> Accesses {
-        self.0.keys.accesses(input)
+    /// Notes what a request is about that is executed next.
+    pub(crate) fn begin(&mut self, input: &Input) {
+        self.0.keys.begin(input);
     }
 
-    /// Counts a request of which this is the last output.
-    pub(crate) fn executed(&mut self, accesses: Accesses, output: Option<&Output>) {
-        if matches!(accesses, Accesses::None) {
-            return;
-        }
+    /// Counts the request that was begun last; this is its last output.
+    pub(crate) fn executed(&mut self, output: Option<&Output>) {
         if let Some(Output::To(_, Message::Reply(header, reply))) = output {
-            self.0.keys.executed(accesses, header, reply);
+            self.0.keys.executed(header, reply);
         }
     }
 
@@ -151,7 +148,6 @@ impl Measures {
     pub(crate) fn end_turn(&mut self, now: Instant) {
         let TurnMeasures { reads, writes, closes, .. } = *self.0;
         let took = now.saturating_duration_since(self.0.began);
-        self.0.keys.end_run();
         self.0.turn.record_time(took, 1);
         let requests = reads + writes;
         let share = took / u32::try_from(requests.max(1)).unwrap_or(u32::MAX);

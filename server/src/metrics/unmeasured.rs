@@ -20,11 +20,11 @@ impl Measures {
         match *self {}
     }
 
-    pub(crate) fn accesses(&mut self, _: &Input) {
+    pub(crate) fn begin(&mut self, _: &Input) {
         match *self {}
     }
 
-    pub(crate) fn executed(&mut self, (): (), _: Option<&Output>) {
+    pub(crate) fn executed(&mut self, _: Option<&Output>) {
         match *self {}
     }
 

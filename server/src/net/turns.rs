@@ -63,11 +63,12 @@ impl Turns {
         engine.in_turn = true;
         // A turn that panics stops the server: the state that it leaves can only be read.
         let broken = self.stop.drop_guard_ref();
-        let now = self.now();
+        let (at, now) = self.clock.now_and_unix_millis();
+        let now = Millis(now);
         self.span.in_scope(|| {
             engine.begin_turn(now, &self.clock);
             if let Some(measures) = &mut engine.bus.measures {
-                measures.begin_turn(self.clock.now(), self.open.load(Ordering::Relaxed));
+                measures.begin_turn(at, self.open.load(Ordering::Relaxed));
             }
             work(&mut engine, now);
             engine.end_turn(now);
@@ -132,10 +133,6 @@ impl Turns {
             Some(commits) => commits.advanced().await,
             None => pending().await,
         }
-    }
-
-    pub(crate) fn now(&self) -> Millis {
-        Millis(self.clock.unix_millis())
     }
 }
 

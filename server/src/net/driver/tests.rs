@@ -297,7 +297,7 @@ async fn a_session_does_not_expire_while_its_requests_wait_for_those_of_others()
     slow.peer.set_slow(true);
     slow.peer.begin_requests(1);
     turns.clock.advance(Duration::from_secs(60)).expect("a manual clock");
-    locked(&turns.engine).take_due(turns.now());
+    locked(&turns.engine).take_due(Millis(turns.clock.unix_millis()));
     let session = |conn| locked(&turns.engine).bus.core().session_of(conn);
     assert!(session(slow.id).is_some() && session(other.id).is_none());
     drop(driver);
