@@ -17,6 +17,17 @@ impl RateLimiter {
         Self { interval, begun: Mutex::new(None) }
     }
 
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// In how long the next call is allowed, to the second.
+    pub(super) fn wait(&self) -> Duration {
+        let begun = *self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = begun.map_or(Duration::ZERO, |begun| self.interval.saturating_sub(begun.elapsed()));
+        Duration::from_secs(wait.as_secs_f64().ceil() as u64)
+    }
+
     /// Whether a call is allowed now. It then counts, whatever becomes of it.
     pub(super) fn allows(&self) -> bool {
         let now = Instant::now();

@@ -159,13 +159,16 @@ impl Commands {
             json.key("last_zxid").plain(zxid);
         }
         json.key("command").string(command.name());
-        json.key("error").null();
+        match &outcome {
+            Transfer::Refused(_, reason) => json.key("error").string(reason),
+            _ => json.key("error").null(),
+        }
         match outcome {
             Transfer::Snapshot(response) => *response,
             Transfer::Taken(taken) => {
                 with_fields(HttpResponse::text(StatusCode::OK, JSON, json.finish()), &taken)
             }
-            Transfer::Status(status) => HttpResponse::text(status, JSON, json.finish()),
+            Transfer::Refused(status, _) => HttpResponse::text(status, JSON, json.finish()),
             Transfer::Restored(_) => HttpResponse::text(StatusCode::OK, JSON, json.finish()),
         }
     }

@@ -3,6 +3,8 @@
 //! A snapshot is a file before it is sent, so that its length is known and a client that reads slowly holds up nobody. A body to be
 //! restored is kept in a file until it is complete.
 
+use std::error::Error;
+
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use tempfile::TempDir;
@@ -23,8 +25,8 @@ pub(super) struct Transfers {
 
 /// What has come of a command.
 pub(super) enum Transfer {
-    /// The status, without a word: the reason is in the log and in the counters, as in Apache.
-    Status(StatusCode),
+    /// The status and the reason, which Apache has in its log only.
+    Refused(StatusCode, String),
     Snapshot(Box<HttpResponse>),
     /// A snapshot that is not sent: its header fields.
     Taken(TakenSnapshot),
@@ -41,19 +43,19 @@ impl Transfers {
 
     pub(super) async fn snapshot(&self, request: &HttpRequest) -> Transfer {
         if !self.settings.snapshots {
-            return Transfer::Status(StatusCode::SERVICE_UNAVAILABLE);
+            return disabled("admin.snapshot.enabled");
         }
         if !self.snapshots.allows() {
             self.observer.count_admin(|counts| counts.snapshots_rate_limited += 1);
             tracing::warn!(peer = %request.client.addr, "too many snapshots are asked for; refusing one");
-            return Transfer::Status(StatusCode::TOO_MANY_REQUESTS);
+            return too_often(&self.snapshots);
         }
         let taken = match self.take().await {
             Ok(taken) => taken,
             Err(error) => {
                 self.observer.count_admin(|counts| counts.snapshot_errors += 1);
                 tracing::warn!(%error, "cannot take a snapshot");
-                return Transfer::Status(StatusCode::INTERNAL_SERVER_ERROR);
+                return failed(&*error);
             }
         };
         tracing::info!(peer = %request.client.addr, zxid = %taken.zxid(), bytes = taken.len(), "snapshot taken");
@@ -70,7 +72,7 @@ impl Transfers {
         Transfer::Snapshot(Box::new(response))
     }
 
-    async fn take(&self) -> Result<TakenSnapshot, Box<dyn std::error::Error + Send + Sync>> {
+    async fn take(&self) -> Result<TakenSnapshot, Box<dyn Error + Send + Sync>> {
         // Only a server in memory writes there. The file that is open stays when the directory is removed.
         let spool = TempDir::new()?;
         Ok(self.observer.take_snapshot(spool.path()).await?)
@@ -78,12 +80,12 @@ impl Transfers {
 
     pub(super) async fn restore(&self, request: &HttpRequest, body: &mut HttpBody) -> Transfer {
         if !self.settings.restores {
-            return Transfer::Status(StatusCode::SERVICE_UNAVAILABLE);
+            return disabled("admin.restore.enabled");
         }
         if !self.restores.allows() {
             self.observer.count_admin(|counts| counts.restores_rate_limited += 1);
             tracing::warn!(peer = %request.client.addr, "too many restores are asked for; refusing one");
-            return Transfer::Status(StatusCode::TOO_MANY_REQUESTS);
+            return too_often(&self.restores);
         }
         let begun = Instant::now();
         match self.take_over(request, body).await {
@@ -97,7 +99,7 @@ impl Transfers {
             Err(error) => {
                 self.observer.count_admin(|counts| counts.restore_errors += 1);
                 tracing::warn!(peer = %request.client.addr, %error, "cannot restore a snapshot");
-                Transfer::Status(StatusCode::INTERNAL_SERVER_ERROR)
+                failed(&*error)
             }
         }
     }
@@ -106,7 +108,7 @@ impl Transfers {
         &self,
         request: &HttpRequest,
         body: &mut HttpBody,
-    ) -> Result<i64, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<i64, Box<dyn Error + Send + Sync>> {
         let spool = TempDir::new()?;
         let mut restore = self.observer.begin_restore(spool.path()).await?;
         while let Some(piece) = body.next().await? {
@@ -121,6 +123,19 @@ impl Transfers {
         let zxid = finished.await.map_err(|_| RestoreError::Stopped)??;
         Ok(zxid.0)
     }
+}
+
+fn disabled(setting: &str) -> Transfer {
+    Transfer::Refused(StatusCode::SERVICE_UNAVAILABLE, format!("disabled by {setting}"))
+}
+
+fn too_often(limiter: &RateLimiter) -> Transfer {
+    let reason = format!("one in {:?} is allowed; the next in {:?}", limiter.interval(), limiter.wait());
+    Transfer::Refused(StatusCode::TOO_MANY_REQUESTS, reason)
+}
+
+fn failed(error: &dyn Error) -> Transfer {
+    Transfer::Refused(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }
 
 /// The header fields of a snapshot.
