@@ -21,11 +21,11 @@ impl RateLimiter {
         self.interval
     }
 
-    /// In how long the next call is allowed, to the second.
+    /// In how long the next call is allowed, in whole seconds if that is long.
     pub(super) fn wait(&self) -> Duration {
         let begun = *self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = begun.map_or(Duration::ZERO, |begun| self.interval.saturating_sub(begun.elapsed()));
-        Duration::from_secs(wait.as_secs_f64().ceil() as u64)
+        Duration::from_secs(wait.as_secs() + 1).min(self.interval)
     }
 
     /// Whether a call is allowed now. It then counts, whatever becomes of it.

@@ -5,8 +5,8 @@ import re
 # The name of a look, what ours shows, and the row.
 ALLOWED = [
     (r"hash", r"200 application/json {digests \[{zxid i, digest i, digest_version i}\], command s, error n}", "admin: `hash`"),
-    (r"restore of garbage", r"500 .*no snapshot.*", "admin: why a snapshot or a restore is refused"),
-    (r"a restore at once after another", r"429 .*one in .* is allowed.*", "admin: why a snapshot or a restore is refused"),
+    (r"restore of garbage", r"(?s)500 .*this is not a snapshot.*", "admin: why a snapshot or a restore is refused"),
+    (r"a (snapshot|restore) at once after another", r"(?s)429 .*one in .* is allowed.*", "admin: why a snapshot or a restore is refused"),
     (r"GET /", r"200", "admin: `/`"),
     (r"monitor: (avg|min|max|cnt|sum|p\d+)_.*", r"nothing", "admin: `monitor`"),
     (r"certificates needed: none", r"alert certificate_required", "no certificate where one is needed"),
