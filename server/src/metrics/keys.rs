@@ -72,6 +72,8 @@ impl Keys {
     /// Notes what a request is about that is executed next, if that is measured.
     #[inline]
     pub(super) fn begin(&mut self, input: &Input) {
+        // The last request may have had no reply.
+        self.access = Access::default();
         let Input::Request(Incoming { body: Ok(request), .. }) = input else { return };
         match request {
             Request::GetData(GetData { path, .. })
@@ -226,4 +228,34 @@ fn is_below(path: &str, name: &str) -> bool {
 /// The bytes of names, without their lengths.
 fn length(names: &NameList) -> usize {
     names.encoded_len() - 4 * names.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use zoolet_proto::{Stat, Xid, Zxid};
+
+    use super::*;
+
+    #[test]
+    fn a_read_that_was_not_answered_does_not_count_with_the_answer_to_a_write() {
+        let mut keys = Keys::new(false);
+        let header = ReplyHeader { xid: Xid(1), zxid: Zxid(1), err: 0 };
+        let reads = |keys: &Keys| {
+            let mut summaries = Summaries::default();
+            keys.write(&mut summaries, &mut Vec::new());
+            summaries.read_bytes.iter().map(|(_, values)| values.count).sum::<u64>()
+        };
+        let read = || Request::GetData(GetData { path: "/a".into(), watch: false });
+        keys.begin(&input(read()));
+        keys.begin(&input(Request::SetData(SetData { path: "/a".into(), data: None, version: -1 })));
+        keys.executed(&header, &Reply::Stat(Stat::default()));
+        assert_eq!(reads(&keys), 0);
+        keys.begin(&input(read()));
+        keys.executed(&header, &Reply::Data(None, Stat::default()));
+        assert_eq!(reads(&keys), 1);
+    }
+
+    fn input(request: Request) -> Input {
+        Input::Request(Incoming { xid: Xid(1), op: request.op().code(), body: Ok(request) })
+    }
 }
