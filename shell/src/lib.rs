@@ -30,6 +30,7 @@ mod interactive;
 mod interrupt;
 mod invocation;
 mod json;
+mod reach;
 mod read;
 mod shell;
 mod split;

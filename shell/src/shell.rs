@@ -159,7 +159,7 @@ impl<'io> Shell<'io> {
         self
     }
 
-    /// How long other servers have to open a session. Default: ten seconds.
+    /// How long other servers have to open a session, and for how long an export may be without a server. Default: ten seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -342,6 +342,11 @@ impl<'io> Shell<'io> {
 
     pub(crate) fn server_name(&self) -> &str {
         &self.server
+    }
+
+    /// How long it waits for a server.
+    pub(crate) fn patience(&self) -> Duration {
+        self.timeout
     }
 
     /// Opens sessions, which the command must close.

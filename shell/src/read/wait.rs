@@ -11,6 +11,7 @@ use crate::connect::{ConnectArguments, interval};
 use crate::dial::Dial;
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
+use crate::reach::unreached;
 use crate::shell::{OtherServers, Shell, resolve};
 use crate::text::shown;
 
@@ -105,12 +106,11 @@ impl ZnodeWait {
     }
 
     fn too_long(&self, answer: &Answer<'_>, sessions: &Sessions, path: &str, was_asked: bool) -> ShellError {
-        let time = humantime::format_duration(self.timeout);
         if was_asked {
+            let time = humantime::format_duration(self.timeout);
             let state = if self.gone { "is still there" } else { "does not exist" };
             return answer.fail(ExitReason::Absent, format!("{} {state} after {time}", shown(path)));
         }
-        let why = sessions.state().reason.map_or_else(String::new, |reason| format!(": {reason}"));
-        answer.fail(ExitReason::Unreachable, format!("no server was reached within {time}{why}"))
+        unreached(answer, sessions, self.timeout)
     }
 }

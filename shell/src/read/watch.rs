@@ -5,12 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use zoolet_client::Stat;
-use zoolet_recipes::{Cache, CacheChange, CacheError, Entry};
+use zoolet_recipes::{CacheChange, Entry};
 
 use crate::colour;
 use crate::diff;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::ShellError;
 use crate::json;
+use crate::reach::{cache_failed, open_cache};
 use crate::shell::{OtherServers, Shell};
 use crate::text::{count, shown, time};
 
@@ -41,8 +42,7 @@ impl WatchArguments {
         let root = shell.path(&self.path);
         let sessions = shell.open_sessions(OtherServers::Same)?;
         let depth = if self.recursive { usize::MAX } else { self.depth.unwrap_or(0) };
-        let cache = Cache::builder(&sessions, &root).max_depth(depth).open().await;
-        let cache = cache.map_err(|error| ended(shell, &error))?;
+        let cache = open_cache(shell, &sessions, &root, depth).await?;
         let mut changes = cache.changes_since(&cache.snapshot());
         let znodes = count(changes.snapshot().len(), "znode");
         let as_of = changes.snapshot().as_of();
@@ -88,7 +88,7 @@ impl WatchArguments {
                 Value::Null,
                 "the servers went back to an older state; all of it follows",
             ),
-            CacheChange::Ended(error) => Err(ended(shell, &error)),
+            CacheChange::Ended(error) => Err(cache_failed(shell, &error)),
             _ => Ok(()),
         }
     }
@@ -139,12 +139,5 @@ fn about_all(shell: &mut Shell<'_>, event: &str, detail: Value, note: &str) -> R
             shell.note(note);
             Ok(())
         }
-    }
-}
-
-fn ended(shell: &Shell<'_>, error: &CacheError) -> ShellError {
-    match error {
-        CacheError::SessionsEnded(error) => shell.failed(error),
-        error => shell.fail(ExitReason::Refused, error),
     }
 }

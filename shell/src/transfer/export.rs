@@ -6,12 +6,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use zoolet_client::{Client, Error, ErrorCode, Stat};
-use zoolet_recipes::{Cache, CacheError};
 
 use super::MovedZnode;
 use super::apply::is_masked;
 use super::format::{ExportHeader, FileFormat, write};
 use crate::failure::{ExitReason, ShellError};
+use crate::reach::open_cache;
 use crate::shell::{OtherServers, Shell};
 use crate::text::{count, shown};
 use crate::walk::WalkPath;
@@ -42,10 +42,7 @@ impl Export {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
         let sessions = shell.open_sessions(OtherServers::Same)?;
-        let cache = Cache::builder(&sessions, &root).open().await.map_err(|error| match error {
-            CacheError::SessionsEnded(error) => shell.failed(&error),
-            error => shell.fail(ExitReason::Refused, error),
-        })?;
+        let cache = open_cache(shell, &sessions, &root, usize::MAX).await?;
         let cut = cache.snapshot();
         if let Some((path, reason)) = cut.unreadable().next() {
             let message = format!(

@@ -1,9 +1,13 @@
 //! What a command does whose server or session goes away.
 
-use zoolet::testing::{OpCode, TestServer, op, request};
-use zoolet_shell::ExitReason;
+use std::time::Duration;
 
-use crate::common::{Ran, run_on};
+use tokio::time::Instant;
+use zoolet::Sessions;
+use zoolet::testing::{OpCode, TestServer, op, request};
+use zoolet_shell::{ExitReason, Shell, ShellIo};
+
+use crate::common::{Ran, run_between, run_on};
 
 async fn tree() -> TestServer {
     let znodes = ["/t/a/1", "/t/a/2", "/t/b", "/t/c"];
@@ -64,4 +68,30 @@ async fn a_session_that_has_expired_is_named_and_nothing_is_in_doubt() {
         assert!(message.contains("session expired"), "{line}: {message}");
         assert_eq!(zk.get("/t/b").unwrap().text(), "x");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_export_or_a_watch_that_finds_no_server_ends_within_the_timeout() {
+    for line in ["export /t", "watch -R /t"] {
+        let zk = tree().await;
+        let (mut out, mut notes) = (Vec::new(), Vec::new());
+        let mut shell = Shell::new(zk.client().await, ShellIo::new(&mut out, &mut notes))
+            .server("zk:2181")
+            .timeout(Duration::from_secs(5))
+            .sessions(|_| Sessions::open(zk.options(), zk.connector()));
+        zk.refuse_connections();
+        let begun = Instant::now();
+        let error = shell.run_line(line).await.unwrap_err();
+        assert_eq!(error.reason(), ExitReason::Unreachable);
+        assert!(error.to_string().contains(": no server was reached within 5s"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn an_export_goes_on_if_its_connection_is_lost_and_the_server_is_still_there() {
+    let zk = tree().await;
+    zk.faults().on(request().path("/t/b").nth(1)).reset().unwrap();
+    let exported = run_between(&zk, &zk, "export --no-acl /t", None).await.ok();
+    assert_eq!((exported.lines().count(), zk.faults().fired().len()), (7, 1), "{exported}");
 }
