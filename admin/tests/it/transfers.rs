@@ -142,7 +142,7 @@ async fn what_is_no_snapshot_is_refused_and_changes_nothing() {
     for body in [&b""[..], b"garbage", &whole[..whole.len() - 1], &whole[..100]] {
         let answer = restore(&pair, body).await;
         assert_eq!(answer.status, 500);
-        // The reason is no secret to whoever may restore.
+        // A client that may restore may know the reason too.
         let reason = answer.json()["error"].as_str().expect("a reason").to_owned();
         assert!(reason.contains("snapshot"), "{reason}");
     }
