@@ -9,9 +9,9 @@ use crate::context::name;
 use crate::error::Error;
 use crate::state::SharedState;
 
-/// The span of a call, from its submission to its outcome. Boxed, as it is moved with every call and there is seldom one.
+/// The span of a call, from its submission to its outcome.
 #[derive(Debug)]
-pub(crate) struct CallSpan(Box<tracing::Span>);
+pub(crate) struct CallSpan(tracing::Span);
 
 impl CallSpan {
     /// `None`, at the price of a load, if nobody listens.
@@ -55,7 +55,7 @@ impl CallSpan {
             span.record("server.address", host.trim_matches(['[', ']']));
             span.record("server.port", port.parse::<u16>().unwrap_or_default());
         }
-        Some(Self(Box::new(span)))
+        Some(Self(span))
     }
 
     /// The outcome is known, and the span is over.

@@ -7,6 +7,7 @@ use zoolet_proto::{Reply, Request, Zxid};
 
 use crate::call_span::CallSpan;
 use crate::chroot::Chroot;
+use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::feed::{FeedReply, FeedSink};
 use crate::pending::PendingShare;
@@ -16,7 +17,7 @@ use crate::watch::{WatchHandle, WatchKind};
 #[derive(Debug)]
 pub(crate) enum DriverCommand {
     /// Send a request.
-    Submit(Submission),
+    Submit(Box<Submission>),
     /// The user of a watch is gone.
     Unwatch { kind: WatchKind, path: String, id: u64 },
     /// Close the session.
@@ -31,7 +32,7 @@ pub(crate) enum DriverCommand {
     CloseFeed(FeedSink),
 }
 
-/// A request on its way to the driver.
+/// A request on its way to the driver and to its reply. Boxed, as it is moved a dozen times.
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) request: Request,
@@ -49,8 +50,8 @@ pub(crate) struct Submission {
 
 impl Submission {
     /// A request of the session itself, whose outcome nobody awaits.
-    pub(crate) fn internal(request: Request) -> Self {
-        Self {
+    pub(crate) fn internal(request: Request) -> Box<Self> {
+        Box::new(Self {
             request,
             chroot: Chroot::default(),
             reply_to: ReplyTo::nobody(),
@@ -58,6 +59,13 @@ impl Submission {
             losses: 0,
             _share: None,
             activity: ActivityGuard::default(),
+        })
+    }
+
+    /// Answers with an error, if somebody waits. `sent` is whether a server may have received it.
+    pub(crate) fn fail(&mut self, sent: bool, error: impl FnOnce(ErrorContext) -> Error) {
+        if self.reply_to.is_awaited() {
+            self.reply_to.send(Err(error(ErrorContext::of(&self.request, sent, &self.chroot))));
         }
     }
 }

@@ -281,6 +281,7 @@ pub(crate) use record;
 macro_rules! fields {
     ($name:ident { $($field:ident),* }) => {
         impl $crate::codec::Codec for $name {
+            #[inline]
             fn parse(i: &[u8]) -> $crate::codec::Parsed<'_, Self> {
                 $(let (i, $field) = $crate::codec::Codec::parse(i)?;)*
                 Ok((i, Self { $($field,)* }))

@@ -338,7 +338,8 @@ impl Client {
         }
         let activity = self.shared.clock.begin_activity();
         let chroot = self.chroot.clone();
-        let call = Submission { request, chroot, reply_to, deadline, losses: 0, _share: share, activity };
+        let call =
+            Box::new(Submission { request, chroot, reply_to, deadline, losses: 0, _share: share, activity });
         match self.commands.send(DriverCommand::Submit(call)) {
             Ok(()) => pending,
             Err(mpsc::error::SendError(command)) => {

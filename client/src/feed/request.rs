@@ -1,6 +1,5 @@
 //! The requests of a feed, and what their replies mean to it.
 
-use zoolet_clock::ActivityGuard;
 use zoolet_proto::records::{self, Op, OpResult};
 use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request, Zxid};
 
@@ -64,16 +63,17 @@ pub enum FeedRequest {
 }
 
 impl FeedRequest {
-    pub(super) fn submission(self, chroot: &Chroot, feed: FeedSink, generation: u64, tag: u64) -> Submission {
-        Submission {
-            request: self.below(chroot),
-            chroot: chroot.clone(),
-            reply_to: ReplyTo::feed(feed, generation, tag),
-            deadline: None,
-            losses: 0,
-            _share: None,
-            activity: ActivityGuard::default(),
-        }
+    pub(super) fn submission(
+        self,
+        chroot: &Chroot,
+        feed: FeedSink,
+        generation: u64,
+        tag: u64,
+    ) -> Box<Submission> {
+        let mut submission = Submission::internal(self.below(chroot));
+        submission.chroot = chroot.clone();
+        submission.reply_to = ReplyTo::feed(feed, generation, tag);
+        submission
     }
 
     fn below(self, chroot: &Chroot) -> Request {

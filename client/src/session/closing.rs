@@ -79,12 +79,8 @@ impl Session {
         self.shared.set_state_because(end, detail);
         self.watches.end(|context| self.shared.end_error(context));
         self.feeds.end(|context| self.shared.end_error(context));
-        let (sent, waiting) = self.calls.end();
-        for call in sent {
-            self.fail(call, true, |context| self.shared.end_error(context));
-        }
-        for call in waiting {
-            self.fail(call, false, |context| self.shared.end_error(context));
+        for (mut call, sent) in self.calls.end() {
+            call.fail(sent, |context| self.shared.end_error(context));
         }
         if let Some(closing) = self.closing.take() {
             let closed = || match end {

@@ -229,11 +229,11 @@ impl Session {
         self.watches.lose_connection();
         self.feeds.lost();
         self.shared.counters.in_flight.set(0);
-        for call in self.calls.lose_connection(now + self.timeout) {
+        self.calls.lose_connection(now + self.timeout, |call| {
             let cause = cause.cloned();
             self.shared.counters.call_lost();
-            self.fail(call, true, |context| Error::ConnectionLoss(context.without_connection(cause)));
-        }
+            call.fail(true, |context| Error::ConnectionLoss(context.without_connection(cause)));
+        });
     }
 
     /// The pause before the next attempt: none after a connection that was useful, nor until every host has been tried.

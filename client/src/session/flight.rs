@@ -19,13 +19,13 @@ const MAX_LOSSES: u8 = 3;
 pub(crate) struct InFlight {
     xid: Xid,
     pub(crate) sent: Instant,
-    pub(crate) call: Submission,
+    pub(crate) call: Box<Submission>,
 }
 
 /// A request that has not been sent, because there is no connection.
 #[derive(Debug)]
 struct QueuedCall {
-    call: Submission,
+    call: Box<Submission>,
     /// When to stop waiting for a connection.
     until: Instant,
 }
@@ -48,14 +48,14 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Queues a call until there is a connection, but not past `until`.
-    pub(crate) fn wait(&mut self, call: Submission, until: Instant) {
+    pub(crate) fn wait(&mut self, call: Box<Submission>, until: Instant) {
         self.note_deadline(call.deadline);
         self.note_deadline(Some(until));
         self.waiting.push_back(QueuedCall { call, until });
     }
 
     /// The queued calls, in order.
-    pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = Submission> + use<> {
+    pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = Box<Submission>> + use<> {
         mem::take(&mut self.waiting).into_iter().map(|waiting| waiting.call)
     }
 
@@ -72,7 +72,7 @@ impl Calls {
     }
 
     /// Registers a call that has just been sent.
-    pub(crate) fn sent(&mut self, xid: Xid, sent: Instant, call: Submission) {
+    pub(crate) fn sent(&mut self, xid: Xid, sent: Instant, call: Box<Submission>) {
         self.note_deadline(call.deadline);
         self.in_flight.push_back(InFlight { xid, sent, call });
     }
@@ -121,10 +121,9 @@ impl Calls {
     }
 
     /// The connection is lost. Reads that are awaited return to the head of the queue, in order, to wait until `until`. So
-    /// does removeWatches if a caller sent it, because it is idempotent. Writes are returned, to be failed. The session
-    /// sends its own requests anew, and so does a feed.
-    pub(crate) fn lose_connection(&mut self, until: Instant) -> Vec<Submission> {
-        let mut lost = Vec::new();
+    /// does removeWatches if a caller sent it, because it is idempotent. Writes are failed by `fail`. The session sends its
+    /// own requests anew, and so does a feed.
+    pub(crate) fn lose_connection(&mut self, until: Instant, mut fail: impl FnMut(&mut Submission)) {
         for InFlight { mut call, .. } in mem::take(&mut self.in_flight) {
             call.losses += 1;
             let op = call.request.op();
@@ -135,19 +134,18 @@ impl Calls {
             let awaited = call.reply_to.is_awaited();
             self.owes_sync |= op.takes_zxid() || (op == OpCode::Sync && !awaited);
             if op.takes_zxid() || call.losses >= MAX_LOSSES {
-                lost.push(call);
+                fail(&mut call);
             } else if awaited || (op == OpCode::RemoveWatches && call.reply_to.has_caller()) {
                 // None is overtaken: calls wait only while there is no connection, and nothing is in flight then.
                 self.wait(call, until);
             }
         }
-        lost
     }
 
-    /// Removes everything, because nothing will be answered: what was sent, and what was not.
-    pub(crate) fn end(&mut self) -> (Vec<Submission>, Vec<Submission>) {
-        let sent = mem::take(&mut self.in_flight).into_iter().map(|in_flight| in_flight.call).collect();
-        (sent, self.take_waiting().collect())
+    /// Removes everything, because nothing will be answered: each call with whether it was sent.
+    pub(crate) fn end(&mut self) -> impl Iterator<Item = (Box<Submission>, bool)> + use<> {
+        let sent = mem::take(&mut self.in_flight).into_iter().map(|in_flight| (in_flight.call, true));
+        sent.chain(self.take_waiting().map(|call| (call, false)))
     }
 
     /// When to call [`Calls::handle_timeout`].

@@ -336,10 +336,10 @@ impl Session {
         FeedConnection { generation: self.epoch, server: self.host.clone(), read_only: self.read_only }
     }
 
-    fn submit(&mut self, now: Instant, mut call: Submission) {
+    fn submit(&mut self, now: Instant, mut call: Box<Submission>) {
         call.activity = ActivityGuard::default();
         if self.closing.is_some() || self.phase == Phase::Over {
-            return self.fail(call, false, |context| match self.shared.state().is_final() {
+            return call.fail(false, |context| match self.shared.state().is_final() {
                 true => self.shared.end_error(context),
                 false => Error::Closed(context),
             });
@@ -358,10 +358,10 @@ impl Session {
     }
 
     /// Encodes a request into `out` and registers it as sent.
-    fn transmit(&mut self, now: Instant, mut call: Submission) {
+    fn transmit(&mut self, now: Instant, mut call: Box<Submission>) {
         if self.has_create2 == Some(false) {
             if before_3_5::is_newer(&call.request) {
-                return self.refuse_unsent(call);
+                return self.refuse_unsent(&mut call);
             }
             call.request = before_3_5::without_create2(call.request);
         }
@@ -373,7 +373,7 @@ impl Session {
         if size > max {
             self.out.truncate(start);
             self.abandon(&call.request);
-            return self.fail(call, false, |context| Error::RequestTooLarge { context, size, max });
+            return call.fail(false, |context| Error::RequestTooLarge { context, size, max });
         }
         if let Some((kind, path)) = answer::watch_of(&call.request) {
             self.watches.registering(kind, path);
@@ -407,7 +407,7 @@ impl Session {
     }
 
     /// Answers as the server would, which is known not to know the operation.
-    fn refuse_unsent(&self, mut call: Submission) {
+    fn refuse_unsent(&self, call: &mut Submission) {
         let code = Some(ErrorCode::Unimplemented);
         let outcome = answer::outcome(&call.request, code, Reply::Empty, &call.chroot, self.has_identity());
         call.reply_to.send(outcome);
@@ -415,12 +415,6 @@ impl Session {
 
     fn has_identity(&self) -> bool {
         !self.auths.is_empty() || self.settings.sasl.is_some()
-    }
-
-    fn fail(&self, mut call: Submission, sent: bool, error: impl FnOnce(ErrorContext) -> Error) {
-        if call.reply_to.is_awaited() {
-            call.reply_to.send(Err(error(ErrorContext::of(&call.request, sent, &call.chroot))));
-        }
     }
 
     /// Why there is no connection, while there is none.

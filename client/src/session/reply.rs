@@ -89,7 +89,7 @@ impl Session {
                 };
                 let hint = format!("the server refused the identity of scheme {scheme:?}{unusual}");
                 self.end(SessionState::AuthFailed, Some(ErrorDetail::Hint(hint.into())));
-                self.fail(call, true, |context| self.shared.end_error(context));
+                call.fail(true, |context| self.shared.end_error(context));
                 return Ok(());
             }
             Request::CloseSession => match error {
@@ -133,7 +133,7 @@ impl Session {
             }
             (Ok(reply), _) => reply,
             (Err(error), _) => {
-                self.fail(call, true, Error::Protocol);
+                call.fail(true, Error::Protocol);
                 return Err(error.into());
             }
         };
@@ -231,12 +231,12 @@ impl Session {
     ) -> Result<(), ProtocolViolation> {
         let max = self.settings.max_reply;
         let header: ReplyHeader = jute::parse(header)?;
-        let Some(InFlight { call, .. }) = self.calls.answered(header.xid, header.error_code()) else {
+        let Some(InFlight { mut call, .. }) = self.calls.answered(header.xid, header.error_code()) else {
             return Err(ProtocolViolation("a frame that is larger than max_reply and no reply"));
         };
         // The watch it has set has no user.
         self.settle_watch(now, &call.request, header.error_code());
-        self.fail(call, true, |context| Error::ReplyTooLarge { context, size, max });
+        call.fail(true, |context| Error::ReplyTooLarge { context, size, max });
         Ok(())
     }
 }

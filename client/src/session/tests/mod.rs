@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use zoolet_clock::{ActivityGuard, Clock};
+use zoolet_clock::Clock;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{
     ErrorCode, EventType, Incoming, KeeperState, OpCode, Reply, ReplyHeader, Request, SessionId, Stat, Xid,
@@ -204,15 +204,8 @@ impl Harness {
     fn call_within(&mut self, request: Request, timeout: Option<Duration>) -> Pending {
         let (reply_to, waiting) = PendingReply::channel(request.op());
         let deadline = timeout.map(|timeout| self.now + timeout);
-        let call = Submission {
-            request,
-            chroot: Chroot::default(),
-            reply_to,
-            deadline,
-            losses: 0,
-            _share: None,
-            activity: ActivityGuard::default(),
-        };
+        let mut call = Submission::internal(request);
+        (call.reply_to, call.deadline) = (reply_to, deadline);
         self.session.handle_command(self.now, DriverCommand::Submit(call));
         Pending(waiting)
     }
