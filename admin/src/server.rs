@@ -14,7 +14,7 @@ use crate::error::AdminError;
 #[cfg(feature = "tls")]
 use crate::http::Https;
 use crate::http::limits::IDLE_TIMEOUT;
-use crate::http::{HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, Security};
+use crate::http::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, Security};
 use crate::page::{Page, PageSettings};
 
 /// Where it listens unless told otherwise: nobody else than this machine gets there.
@@ -246,13 +246,15 @@ struct Routes {
 }
 
 impl HttpHandler for Routes {
-    async fn handle(&self, request: HttpRequest, body: &mut HttpBody) -> HttpResponse {
-        if let Some(page) = self.page.as_ref().filter(|_| Page::has(&request.path)) {
-            return page.respond(&request, body).await;
-        }
-        match self.commands.answer(&request, body).await {
-            Some(response) => response,
-            None => HttpResponse::error_page(StatusCode::NOT_FOUND, &request.path),
-        }
+    fn handle<'r>(&'r self, request: HttpRequest, body: &'r mut HttpBody) -> Answering<'r> {
+        Box::pin(async move {
+            if let Some(page) = self.page.as_ref().filter(|_| Page::has(&request.path)) {
+                return page.respond(&request, body).await;
+            }
+            match self.commands.answer(&request, body).await {
+                Some(response) => response,
+                None => HttpResponse::error_page(StatusCode::NOT_FOUND, &request.path),
+            }
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -73,9 +73,19 @@ pub(crate) struct Shared {
     span: tracing::Span,
 }
 
+/// A future behind a pointer. A program has a copy of the code of each future for each place that polls it, of which a runtime has
+/// several; of this there is one.
+pub(crate) type BoxedFuture<'f, T> = Pin<Box<dyn Future<Output = T> + Send + 'f>>;
+
+type Started = Result<(Arc<Shared>, Vec<SocketAddr>), StartError>;
+
 impl Shared {
     /// Starts a server. Returns the addresses that it listens on as well.
-    pub(crate) async fn start(builder: ServerBuilder) -> Result<(Arc<Self>, Vec<SocketAddr>), StartError> {
+    pub(crate) fn start(builder: ServerBuilder) -> BoxedFuture<'static, Started> {
+        Box::pin(Self::begin(builder))
+    }
+
+    async fn begin(builder: ServerBuilder) -> Started {
         let ServerBuilder {
             mut core,
             net,
@@ -152,7 +162,7 @@ impl Shared {
         let log = log.map(|log| log.start(Arc::clone(&engine) as _, &clock, &stop, &span)).transpose()?;
         let tasks = TaskTracker::new();
         let runtime = Handle::current();
-        tasks.spawn(driver.run());
+        tasks.spawn(Box::pin(driver.run()) as BoxedFuture<'_, ()>);
         let shared = Arc::new(Self {
             net,
             clock,
@@ -207,14 +217,19 @@ impl Shared {
     fn accept(self: &Arc<Self>, listeners: Vec<TcpListener>, kind: PortKind) {
         for (at, listener) in listeners.into_iter().enumerate() {
             let accepting = listener::run(Arc::clone(self), listener, at % self.replicas, kind);
-            self.tasks.spawn(accepting.instrument(self.span.clone()));
+            self.spawn(accepting.instrument(self.span.clone()));
         }
+    }
+
+    /// Runs a task, for which a shutdown waits.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn_on(Box::pin(task) as BoxedFuture<'_, ()>, &self.runtime);
     }
 
     /// Runs what precedes the service of a connection.
     #[cfg(feature = "tls")]
     pub(crate) fn spawn_for_connection(&self, opening: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn_on(opening.instrument(self.span.clone()), &self.runtime);
+        self.spawn(opening.instrument(self.span.clone()));
     }
 
     /// Reads the files of TLS again.
@@ -266,12 +281,12 @@ impl Shared {
         let id = registration.id;
         let connection = Connection::new(Arc::clone(self), registration);
         match self.attached.get() {
-            None => self.tasks.spawn_on(connection.run(stream), &self.runtime),
+            None => self.spawn(connection.run(stream)),
             Some(attached) => {
                 let stream = attached.interceptor.wrap(id, Box::new(stream));
-                self.tasks.spawn_on(connection.run(stream), &self.runtime)
+                self.spawn(connection.run(stream));
             }
-        };
+        }
         Some(id)
     }
 

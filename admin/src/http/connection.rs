@@ -18,10 +18,10 @@ use super::response::Never;
 use super::service::{self, HttpHandler};
 
 /// Serves a connection to its end.
-pub(super) async fn serve<H: HttpHandler>(
+pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     client: HttpClient,
-    handler: Arc<H>,
+    handler: Arc<dyn HttpHandler>,
     idle_timeout: Duration,
     (stop, tasks): (CancellationToken, TaskTracker),
 ) {

@@ -41,7 +41,7 @@ impl HttpServer {
     pub(crate) async fn start(
         addr: &str,
         idle_timeout: Duration,
-        handler: Arc<impl HttpHandler>,
+        handler: Arc<dyn HttpHandler>,
     ) -> io::Result<Self> {
         Self::start_with(addr, idle_timeout, handler, Security::Plain).await
     }
@@ -53,7 +53,7 @@ impl HttpServer {
     pub(crate) async fn start_with(
         addr: &str,
         idle_timeout: Duration,
-        handler: Arc<impl HttpHandler>,
+        handler: Arc<dyn HttpHandler>,
         security: Security,
     ) -> io::Result<Self> {
         let listener = listen(addr).await?;
@@ -100,8 +100,8 @@ impl Drop for HttpServer {
     }
 }
 
-struct Acceptor<H> {
-    handler: Arc<H>,
+struct Acceptor {
+    handler: Arc<dyn HttpHandler>,
     idle_timeout: Duration,
     slots: Arc<Slots>,
     #[cfg(feature = "tls")]
@@ -110,7 +110,7 @@ struct Acceptor<H> {
     tasks: TaskTracker,
 }
 
-impl<H: HttpHandler> Acceptor<H> {
+impl Acceptor {
     async fn run(self, listener: TcpListener) {
         loop {
             let accepted = tokio::select! {
@@ -164,11 +164,11 @@ impl<H: HttpHandler> Acceptor<H> {
 
 /// Shakes hands, and serves the connection to its end.
 #[cfg(feature = "tls")]
-async fn serve_secure<H: HttpHandler>(
+async fn serve_secure(
     https: &super::Https,
     stream: TcpStream,
     client: HttpClient,
-    handler: Arc<H>,
+    handler: Arc<dyn HttpHandler>,
     idle_timeout: Duration,
     ends: (CancellationToken, TaskTracker),
 ) {

@@ -25,4 +25,4 @@ pub(crate) use request::{HttpBody, HttpMethod, HttpRequest};
 pub(crate) use response::{HttpResponse, PieceSender};
 #[cfg(feature = "tls")]
 pub(crate) use secure::Https;
-pub(crate) use service::HttpHandler;
+pub(crate) use service::{Answering, HttpHandler};

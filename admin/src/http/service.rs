@@ -1,5 +1,6 @@
 //! From a request of hyper to an answer: what Jetty decides before Apache's servlets, then the [`HttpHandler`].
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -15,12 +16,14 @@ use super::response::{HttpResponse, ResponseBody};
 /// What answers requests. The future is dropped if the client is gone, or at the latest a while after the server began to stop.
 pub(crate) trait HttpHandler: Send + Sync + 'static {
     /// The answer to a GET or a POST.
-    fn handle(&self, request: HttpRequest, body: &mut HttpBody) -> impl Future<Output = HttpResponse> + Send;
+    fn handle<'r>(&'r self, request: HttpRequest, body: &'r mut HttpBody) -> Answering<'r>;
 }
+
+pub(crate) type Answering<'r> = Pin<Box<dyn Future<Output = HttpResponse> + Send + 'r>>;
 
 /// Answers a request.
 pub(super) async fn answer(
-    handler: &impl HttpHandler,
+    handler: &dyn HttpHandler,
     request: Request<Incoming>,
     client: HttpClient,
     tasks: TaskTracker,

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::limits::{IDLE_TIMEOUT, MAX_CONNECTIONS_PER_ADDRESS};
-use super::{HttpBody, HttpHandler, HttpMethod, HttpRequest, HttpResponse, HttpServer};
+use super::{Answering, HttpBody, HttpHandler, HttpMethod, HttpRequest, HttpResponse, HttpServer};
 
 /// Answers `/echo` with what it was asked, `/count` and counts it, `/stream` with a megabyte in pieces, `/body` with the length of the body.
 #[derive(Default)]
@@ -23,36 +23,40 @@ struct Echo {
 }
 
 impl HttpHandler for Echo {
-    async fn handle(&self, request: HttpRequest, body: &mut HttpBody) -> HttpResponse {
-        match &*request.path {
-            "/stream" => {
-                let (response, sender) = HttpResponse::stream(StatusCode::OK, "text/plain", None);
-                let pieces = Arc::clone(&self.pieces);
-                tokio::spawn(async move {
-                    while pieces.load(Relaxed) < 1_000 {
-                        if sender.send(Ok(Bytes::from_static(&[b'x'; 64 << 10]))).await.is_err() {
-                            return;
+    fn handle<'r>(&'r self, request: HttpRequest, body: &'r mut HttpBody) -> Answering<'r> {
+        Box::pin(async move {
+            match &*request.path {
+                "/stream" => {
+                    let (response, sender) = HttpResponse::stream(StatusCode::OK, "text/plain", None);
+                    let pieces = Arc::clone(&self.pieces);
+                    tokio::spawn(async move {
+                        while pieces.load(Relaxed) < 1_000 {
+                            if sender.send(Ok(Bytes::from_static(&[b'x'; 64 << 10]))).await.is_err() {
+                                return;
+                            }
+                            pieces.fetch_add(1, Relaxed);
                         }
-                        pieces.fetch_add(1, Relaxed);
+                    });
+                    response
+                }
+                "/body" if request.method == HttpMethod::Post => match body.collect(1_000).await {
+                    Ok(body) => HttpResponse::text(StatusCode::OK, "text/plain", body.len().to_string()),
+                    Err(error) => {
+                        HttpResponse::text(StatusCode::BAD_REQUEST, "text/plain", error.to_string())
                     }
-                });
-                response
+                },
+                "/slow" => std::future::pending().await,
+                "/count" => {
+                    self.answers.fetch_add(1, Relaxed);
+                    HttpResponse::text(StatusCode::OK, "text/plain", "counted".to_owned())
+                }
+                path => {
+                    let a = request.argument("a").unwrap_or("-");
+                    let text = format!("{:?} {path} {a} {}", request.method, request.client.addr.ip());
+                    HttpResponse::text(StatusCode::OK, "text/plain", text)
+                }
             }
-            "/body" if request.method == HttpMethod::Post => match body.collect(1_000).await {
-                Ok(body) => HttpResponse::text(StatusCode::OK, "text/plain", body.len().to_string()),
-                Err(error) => HttpResponse::text(StatusCode::BAD_REQUEST, "text/plain", error.to_string()),
-            },
-            "/slow" => std::future::pending().await,
-            "/count" => {
-                self.answers.fetch_add(1, Relaxed);
-                HttpResponse::text(StatusCode::OK, "text/plain", "counted".to_owned())
-            }
-            path => {
-                let a = request.argument("a").unwrap_or("-");
-                let text = format!("{:?} {path} {a} {}", request.method, request.client.addr.ip());
-                HttpResponse::text(StatusCode::OK, "text/plain", text)
-            }
-        }
+        })
     }
 }
 

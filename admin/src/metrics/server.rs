@@ -9,7 +9,7 @@ use zoolet_server::Observer;
 use super::PrometheusText;
 use crate::error::AdminError;
 use crate::http::limits::IDLE_TIMEOUT;
-use crate::http::{HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer};
+use crate::http::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer};
 
 /// Where it listens unless told otherwise: nobody else than this machine gets there.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:7000";
@@ -107,24 +107,30 @@ struct MetricsEndpoint {
 }
 
 impl HttpHandler for MetricsEndpoint {
-    async fn handle(&self, request: HttpRequest, _: &mut HttpBody) -> HttpResponse {
-        if request.path != "/metrics" {
-            return HttpResponse::error_page(StatusCode::NOT_FOUND, &request.path);
-        }
-        let Some(metrics) = self.observer.metrics() else {
-            return HttpResponse::text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "text/plain",
-                "The server has stopped.\n",
-            );
-        };
-        // The arguments have the names of samples, as simpleclient has it.
-        let mut names =
-            request.query.into_iter().filter(|(name, _)| name == "name[]").map(|(_, name)| name).peekable();
-        let text = match names.peek() {
-            Some(_) => self.text.clone().only(names).write(&metrics),
-            None => self.text.write(&metrics),
-        };
-        HttpResponse::text(StatusCode::OK, PrometheusText::CONTENT_TYPE, text)
+    fn handle<'r>(&'r self, request: HttpRequest, _: &'r mut HttpBody) -> Answering<'r> {
+        Box::pin(async move {
+            if request.path != "/metrics" {
+                return HttpResponse::error_page(StatusCode::NOT_FOUND, &request.path);
+            }
+            let Some(metrics) = self.observer.metrics() else {
+                return HttpResponse::text(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "text/plain",
+                    "The server has stopped.\n",
+                );
+            };
+            // The arguments have the names of samples, as simpleclient has it.
+            let mut names = request
+                .query
+                .into_iter()
+                .filter(|(name, _)| name == "name[]")
+                .map(|(_, name)| name)
+                .peekable();
+            let text = match names.peek() {
+                Some(_) => self.text.clone().only(names).write(&metrics),
+                None => self.text.write(&metrics),
+            };
+            HttpResponse::text(StatusCode::OK, PrometheusText::CONTENT_TYPE, text)
+        })
     }
 }

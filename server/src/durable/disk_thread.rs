@@ -10,6 +10,8 @@ use tokio::task::{spawn_blocking, yield_now};
 use tracing::Instrument;
 use zoolet_storage::disk::Disk;
 
+use crate::shared::BoxedFuture;
+
 /// Runs a long job beside the server, on a thread of its own or as a task. Its outcome is lost if it panics, or if the runtime of a
 /// task is dropped.
 pub(super) fn spawn<T: Send + 'static>(
@@ -18,11 +20,11 @@ pub(super) fn spawn<T: Send + 'static>(
     job: impl Future<Output = T> + Send + 'static,
 ) -> io::Result<oneshot::Receiver<T>> {
     let (report, outcome) = oneshot::channel();
-    let job = async move {
+    let job = Box::pin(async move {
         // Nobody may want to know.
         let _ = report.send(job.await);
-    };
-    let job = job.in_current_span();
+    });
+    let job = (job as BoxedFuture<'_, ()>).in_current_span();
     if disk.blocks() {
         // Not by the runtime, which may be shut down before the job has ended.
         Builder::new().name(name.to_owned()).spawn(|| pollster::block_on(job))?;

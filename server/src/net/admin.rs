@@ -12,26 +12,33 @@ use crate::metrics::mntr;
 use crate::net::java_format::{Endpoint, decimal};
 use crate::net::registry::Peer;
 use crate::observer::{ObservedConnection, ServerSummary, environment};
-use crate::shared::Shared;
+use crate::shared::{BoxedFuture, Shared};
 
 impl Shared {
     /// The text that answers `word`, which `asker` has sent; `rest` is what follows it. If the state machine has several
     /// replicas, it is that of the replica that serves the connection, as far as replicas differ.
-    pub(crate) async fn answer(&self, asker: &Peer, word: Word, rest: impl AsyncRead + Unpin) -> String {
+    pub(crate) fn answer<'a>(
+        &'a self,
+        asker: &'a Peer,
+        word: Word,
+        rest: &'a mut (dyn AsyncRead + Unpin + Send),
+    ) -> BoxedFuture<'a, String> {
         asker.received.fetch_add(1, Relaxed);
         asker.word.store(true, Relaxed);
         self.stats.received.fetch_add(1, Relaxed);
         self.stats.handled.fetch_add(1, Relaxed);
-        let text = self.text(word, asker.replica, rest).await;
-        // It may show what no client may know before it is durable, or ever if the log has failed.
-        if word != Word::Ruok && !self.is_durable().await {
-            return String::new();
-        }
-        self.stats.sent.fetch_add(1, Relaxed);
-        text
+        Box::pin(async move {
+            let text = self.text(word, asker.replica, rest).await;
+            // It may show what no client may know before it is durable, or ever if the log has failed.
+            if word != Word::Ruok && !self.is_durable().await {
+                return String::new();
+            }
+            self.stats.sent.fetch_add(1, Relaxed);
+            text
+        })
     }
 
-    async fn text(&self, word: Word, at: usize, rest: impl AsyncRead + Unpin) -> String {
+    async fn text(&self, word: Word, at: usize, rest: &mut (dyn AsyncRead + Unpin + Send)) -> String {
         // As with `readonlymode.enabled`: clients use it to find a server that takes writes.
         let read_only_mode = self.replicas > 1 && word == Word::Isro;
         let listed = word == Word::Srvr || self.net.words.contains(&word);
@@ -75,7 +82,7 @@ impl Shared {
     }
 
     /// `stmk`, the only word with an argument: eight bytes. Answers nothing if they do not arrive.
-    async fn set_trace_mask(&self, mut rest: impl AsyncRead + Unpin) -> String {
+    async fn set_trace_mask(&self, rest: &mut (dyn AsyncRead + Unpin + Send)) -> String {
         let Ok(mask) = rest.read_i64().await else { return String::new() };
         self.stats.trace_mask.store(mask, Relaxed);
         mask.to_string()

@@ -339,11 +339,11 @@ impl Connection {
         &self,
         word: FourLetterWord,
         rest: &[u8],
-        reader: &mut (impl AsyncRead + Unpin),
+        reader: &mut (impl AsyncRead + Unpin + Send),
         writer: &mut (impl AsyncWrite + Unpin),
     ) -> bool {
-        let rest = AsyncReadExt::chain(rest, reader);
-        let answer = self.shared.answer(&self.registration.peer, word, rest);
+        let mut rest = AsyncReadExt::chain(rest, reader);
+        let answer = self.shared.answer(&self.registration.peer, word, &mut rest);
         let text = match word {
             // What belongs to the word may never come.
             FourLetterWord::Stmk => timeout(LINGER, answer).await.ok(),
