@@ -25,8 +25,8 @@ pub fn with_parent_advice(mut error: Error, advice: &'static str) -> Error {
     error
 }
 
-/// Runs a task, behind a pointer: a program has a copy of the code of each future for each place that polls it, and a runtime has
-/// several.
+/// Runs a task as a boxed future: a program has a copy of the code of each other future for each place that polls it, and a runtime
+/// has several.
 pub fn spawn<T: Send + 'static>(
     runtime: &runtime::Handle,
     task: impl Future<Output = T> + Send + 'static,

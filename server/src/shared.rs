@@ -73,8 +73,7 @@ pub(crate) struct Shared {
     span: tracing::Span,
 }
 
-/// A future behind a pointer. A program has a copy of the code of each future for each place that polls it, of which a runtime has
-/// several; of this there is one.
+/// A boxed future. A program has a copy of the code of each other future for each place that polls it, of which a runtime has several.
 pub(crate) type BoxedFuture<'f, T> = Pin<Box<dyn Future<Output = T> + Send + 'f>>;
 
 type Started = Result<(Arc<Shared>, Vec<SocketAddr>), StartError>;
