@@ -1,10 +1,6 @@
 //! What `zoolet-recipes` needs beyond the public API. Exempt from semantic versioning.
 
-use std::future::Future;
-use std::pin::Pin;
-
 use tokio::runtime;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
 #[doc(hidden)]
@@ -23,15 +19,6 @@ pub fn with_parent_advice(mut error: Error, advice: &'static str) -> Error {
         context.set_parent_advice(advice);
     }
     error
-}
-
-/// Runs a task as a boxed future: a program has a copy of the code of each other future for each place that polls it, and a runtime
-/// has several.
-pub fn spawn<T: Send + 'static>(
-    runtime: &runtime::Handle,
-    task: impl Future<Output = T> + Send + 'static,
-) -> JoinHandle<T> {
-    runtime.spawn(Box::pin(task) as Pin<Box<dyn Future<Output = T> + Send>>)
 }
 
 /// The clock, runtime, random numbers and lease of a session.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_core::Stream;
 use tokio::sync::mpsc;
-use zoolet_client::internal::{ClientExt as _, spawn};
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, ErrorCode, EventType, SessionId, Sessions};
 
 use crate::acquire::{Acquire, ClaimPlan};
@@ -152,7 +152,7 @@ impl Election {
     pub fn observe(&self) -> Leaders {
         let (leaders, receiver) = mpsc::channel(1);
         let config = Arc::clone(&self.config);
-        spawn(&config.client.runtime().clone(), async move {
+        config.client.runtime().clone().spawn(async move {
             let mut observer = LeaderObserver { config: &config, leaders: &leaders, last: None };
             let error = tokio::select! {
                 biased;

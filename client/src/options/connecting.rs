@@ -23,7 +23,6 @@ use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::driver::SessionDriver;
 use crate::error::Error;
-use crate::internal::spawn;
 use crate::server_list::ServerList;
 use crate::session::{SaslCredentials, Session, SessionSettings};
 use crate::state::{SessionState, SharedState};
@@ -112,8 +111,7 @@ impl ConnectOptions {
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
         let span = tracing::debug_span!("session", id = tracing::field::Empty);
-        let driver = SessionDriver::new(session, transport, receiver, clock.clone());
-        spawn(&runtime, driver.run().instrument(span));
+        runtime.spawn(SessionDriver::new(session, transport, receiver, clock.clone()).run().instrument(span));
 
         let client =
             Client { commands: sender, shared: Arc::clone(&shared), chroot, runtime, is_limited: true };

@@ -17,7 +17,7 @@ use zoolet_proto::{Zxid, path};
 use crate::client::{Client, invalid_path, no_servers};
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::internal::{self, SessionsExt};
+use crate::internal::SessionsExt;
 use crate::options::ConnectOptions;
 use crate::server_list::ServerList;
 use crate::transport::IntoTransport;
@@ -111,7 +111,7 @@ impl Sessions {
         let (closes, close_requests) = mpsc::unbounded_channel();
         let broadcast = Arc::new(Broadcast::new(clock.now()));
         let supervisor = Supervisor::new(options, transport, Arc::clone(&broadcast), publish, close_requests);
-        internal::spawn(&runtime, supervisor.run());
+        runtime.spawn(supervisor.run());
         Ok(Self(Arc::new(SessionsHandle { terms, broadcast, closes, clock, runtime, servers })))
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use zoolet_client::Sessions;
-use zoolet_client::internal::{SessionsExt as _, spawn};
+use zoolet_client::internal::SessionsExt as _;
 
 use super::entry::Undecodable;
 use super::error::CacheError;
@@ -132,7 +132,7 @@ impl<T: Send + Sync + 'static> CacheBuilder<T> {
         let board = Arc::new(Board::new());
         let (commands, receiver) = mpsc::unbounded_channel();
         let worker = Worker::new(sessions.clone(), config, Arc::clone(&board), receiver);
-        spawn(sessions.runtime(), worker.run());
+        sessions.runtime().spawn(worker.run());
         let cache = Cache(Arc::new(CacheHandle { sessions, board, commands }));
         cache.0.board.wait_for(|_| true).await?;
         Ok(cache)

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use tokio::sync::watch;
-use zoolet_client::internal::{SessionsExt as _, spawn};
+use zoolet_client::internal::SessionsExt as _;
 use zoolet_client::{Acl, Sessions};
 
 use super::KeepNode;
@@ -78,7 +78,7 @@ impl KeepNodeBuilder {
         let (desired, wanted) = watch::channel(Desired { data, number: 0 });
         let (publish, progress) = watch::channel(Progress::default());
         let runtime = sessions.runtime().clone();
-        spawn(&runtime, Keeper::new(sessions, config, wanted, publish).run());
+        runtime.spawn(Keeper::new(sessions, config, wanted, publish).run());
         Ok(KeepNode { path, desired, progress })
     }
 }

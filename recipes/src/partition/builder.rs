@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use zoolet_client::internal::{SessionsExt as _, spawn};
+use zoolet_client::internal::SessionsExt as _;
 use zoolet_client::{Acl, Sessions};
 
 use super::share::{PartitionError, PartitionProgress};
@@ -86,7 +86,7 @@ impl PartitionerBuilder {
         let (publish, progress) = watch::channel(PartitionProgress::default());
         let (leave, leaving) = watch::channel(());
         let runtime = sessions.runtime().clone();
-        spawn(&runtime, PartitionWorker::new(sessions, config, work, publish).run(leaving));
+        runtime.spawn(PartitionWorker::new(sessions, config, work, publish).run(leaving));
         Ok(Partitioner { progress, seen: None, leave })
     }
 }

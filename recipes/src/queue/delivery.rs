@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use zoolet_client::internal::{ClientExt as _, spawn};
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client, Error, ErrorCode, Multi, MultiWrite};
 
 use super::error::QueueError;
@@ -207,7 +207,7 @@ impl Drop for Delivery {
             return;
         }
         let held = self.held.clone();
-        spawn(self.held.client.runtime(), async move {
+        self.held.client.runtime().spawn(async move {
             if let Err(error) = held.give_back().await {
                 let item = &held.item;
                 tracing::warn!(%item, %error, "an item is not given back before the session ends");

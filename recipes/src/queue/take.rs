@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use zoolet_client::internal::{ClientExt as _, spawn};
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error, ErrorCode, MultiWrite, Watch};
 
 use super::delivery::{Delivery, HeldItem, deliveries};
@@ -178,7 +178,7 @@ impl<'q> Taker<'q> {
         }
         // A task of its own: if this future is dropped, whatever it has taken comes back by its drop.
         let (sender, taken) = oneshot::channel();
-        spawn(self.client.runtime(), async move { drop(sender.send(held.take(data).await)) });
+        self.client.runtime().spawn(async move { drop(sender.send(held.take(data).await)) });
         // Without the runtime, the next request fails.
         let delivery = taken.await.unwrap_or(Ok(None))?;
         match delivery {
