@@ -69,13 +69,10 @@ class Proxy:
         both = {writer, far_writer}
         self._open |= both
         try:
-            # The first end closes both: neither server nor clients make use of half-closed connections.
-            pumps = [asyncio.create_task(self._pump(reader, far_writer)),
-                     asyncio.create_task(self._pump(far_reader, writer))]
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            for pump in pumps:
-                pump.cancel()
-        except asyncio.CancelledError:  # by `stop`; asyncio would log it
+            # Each direction ends by itself: a server may close its own and still read what is on its way, so that the
+            # client gets the last reply and no reset.
+            await asyncio.gather(self._pump(reader, far_writer), self._pump(far_reader, writer))
+        except (OSError, asyncio.CancelledError):  # cancelled by `stop`; asyncio would log it
             pass
         finally:
             self._open -= both
@@ -83,13 +80,11 @@ class Proxy:
                 end.close()
 
     async def _pump(self, reader, writer):
-        try:
-            while chunk := await reader.read(CHUNK):
-                await self._flowing.wait()
-                writer.write(chunk)
-                await writer.drain()
-        except OSError:
-            pass
+        while chunk := await reader.read(CHUNK):
+            await self._flowing.wait()
+            writer.write(chunk)
+            await writer.drain()
+        writer.write_eof()
 
     async def _on_control(self, reader, writer):
         try:
