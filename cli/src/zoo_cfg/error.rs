@@ -18,6 +18,9 @@ pub(crate) enum ConfigError {
     Value { file: PathBuf, line: usize, key: String, value: String, hint: String },
     #[error("{}:{line}: {key} = {value}: {hint}", .file.display())]
     Unsupported { file: PathBuf, line: usize, key: String, value: String, hint: String },
+    /// Without the value, which may be a secret.
+    #[error("{}:{line}: {key} is not a key; did you mean {meant}?", .file.display())]
+    Misspelt { file: PathBuf, line: usize, key: String, meant: &'static str },
     #[error("{}:{line}: {key} contradicts {other} in line {other_line}; keep one of them", .file.display())]
     Contradiction { file: PathBuf, line: usize, key: String, other: String, other_line: usize },
     #[error(
@@ -39,6 +42,11 @@ impl ConfigError {
     pub(super) fn unsupported(file: &Path, entry: &Entry, hint: String) -> Self {
         let (key, value) = (quoted(&entry.key), quoted(&entry.value));
         Self::Unsupported { file: file.to_owned(), line: entry.line, key, value, hint }
+    }
+
+    /// A key that nobody knows and that is close to one of a protection.
+    pub(super) fn misspelt(file: &Path, entry: &Entry, meant: &'static str) -> Self {
+        Self::Misspelt { file: file.to_owned(), line: entry.line, key: quoted(&entry.key), meant }
     }
 
     /// Two spellings of one key, with different values.
@@ -65,6 +73,7 @@ impl ConfigError {
             Self::Escape { line, .. }
             | Self::Value { line, .. }
             | Self::Unsupported { line, .. }
+            | Self::Misspelt { line, .. }
             | Self::Contradiction { line, .. }
             | Self::NoDataDir { line, .. } => Some(*line),
         }

@@ -1,7 +1,8 @@
 //! `zoo.cfg`: the supported keys, in every spelling, and their values.
 //!
 //! Values are parsed as ZooKeeper does, but a value that it would silently misread is an error. Unsupported keys are ignored
-//! with a warning, so that an existing file works, unless they ask for a protection that is not there.
+//! with a warning, so that an existing file works, unless they ask for a protection that is not there. So are misspelt ones,
+//! unless they are those of a protection.
 
 mod error;
 mod members;
@@ -36,7 +37,9 @@ pub(crate) struct ZooCfg {
 impl ZooCfg {
     /// Whether every value can be used, if perhaps not what it asks for.
     pub(crate) fn has_valid_values(&self) -> bool {
-        self.mistakes.iter().all(|mistake| matches!(mistake, ConfigError::Unsupported { .. }))
+        self.mistakes
+            .iter()
+            .all(|mistake| matches!(mistake, ConfigError::Unsupported { .. } | ConfigError::Misspelt { .. }))
     }
 }
 
@@ -80,10 +83,13 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
             Some(Ok(())) => {}
             Some(Err(Refusal::Missing(hint))) => mistakes.push(ConfigError::unsupported(file, &entry, hint)),
             Some(Err(Refusal::Invalid(hint))) => mistakes.push(ConfigError::invalid(file, &entry, hint)),
-            None => {
-                members.take(file, &entry);
-                ignored.insert(entry.key, entry.value);
-            }
+            None => match warnings::meant(&entry.key).filter(|meant| meant.protects) {
+                Some(meant) => mistakes.push(ConfigError::misspelt(file, &entry, meant.key)),
+                None => {
+                    members.take(file, &entry);
+                    ignored.insert(entry.key, entry.value);
+                }
+            },
         }
     }
     let mut settings = Settings::default();

@@ -8,7 +8,7 @@ use zoolet_server::{AuthScheme, FourLetterWord, Server, ServerBuilder};
 use zoolet_storage::{Compression, Durability, StorageOptions};
 
 use super::*;
-use crate::settings::settings as rows;
+use crate::settings::GROUPS;
 
 fn read(text: &str) -> ZooCfg {
     let config = parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
@@ -161,7 +161,7 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
         .max_tls_handshakes(50)
         .storage(options);
     let expected = shown(expected);
-    let keys = rows().filter(|row| row.key.is_some());
+    let keys = GROUPS.iter().flat_map(|group| group.rows).filter(|row| row.key.is_some());
     assert_eq!(text.lines().count(), keys.count(), "every key is covered here");
     assert_eq!(built(&text), expected);
     let http = format!("{:?}", settings(HTTP_KEYS).http);
@@ -459,13 +459,12 @@ fn unsupported_keys_are_listed_in_one_line_without_their_values() {
 
 #[test]
 fn misspelt_keys_come_before_those_that_are_ignored_on_purpose() {
-    let config =
-        read("initLimit=10\nticktime=1\nmaxSesionTimeout=1\nzookeeper.skipACl=yes\nsecureClientPrt=1");
+    let config = read("initLimit=10\nticktime=1\nmaxSesionTimeout=1\nzookeeper.skipACl=yes");
     let [misspelt, _] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
     assert_eq!(
         misspelt,
         "zoo.cfg: ignored unknown keys: maxSesionTimeout (did you mean maxSessionTimeout?), \
-         secureClientPrt (did you mean secureClientPort?), ticktime (did you mean tickTime?), \
+         ticktime (did you mean tickTime?), \
          zookeeper.skipACl (did you mean skipACL?)"
     );
 }
@@ -515,6 +514,20 @@ fn protections_that_are_not_there_are_not_ignored() {
     assert!(store.contains("is not a type of a store; use PEM, PKCS12 or JKS"), "{store}");
     assert!(error("ssl.clientAuth=yes").ends_with("is not one of need, want and none"));
     assert!(error("ssl.ocsp=on").ends_with("must be true or false"));
+}
+
+#[test]
+fn a_misspelt_protection_is_not_ignored_and_its_value_not_shown() {
+    for (line, meant) in [
+        ("secureClientPrt=2281", "secureClientPort"),
+        ("zookeeper.ssl.clientAuht=need", "ssl.clientAuth"),
+        ("ssl.keyStore.pasword=hush", "ssl.keyStore.password"),
+        ("enforce.auth.enabeld=true", "enforce.auth.enabled"),
+        ("sslQourum=true", "sslQuorum"),
+    ] {
+        let key = line.split('=').next().unwrap();
+        assert_eq!(error(line), format!("zoo.cfg:1: {key} is not a key; did you mean {meant}?"));
+    }
 }
 
 #[test]

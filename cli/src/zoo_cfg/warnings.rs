@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::protections;
-use crate::settings::settings;
+use crate::settings::{GROUPS, SettingGroup};
 use crate::text::quoted;
 
 /// What deserves a warning, the likely mistakes first. Values are omitted, as some of them are secrets.
@@ -12,7 +12,7 @@ pub(super) fn of_ignored(file: &Path, ignored: &BTreeMap<String, String>) -> Vec
     let (mut misspelt, mut unsupported) = (vec![], vec![]);
     for key in ignored.keys() {
         match (meant(key), why_ignored(key)) {
-            (Some(meant), _) => misspelt.push(format!("{} (did you mean {meant}?)", quoted(key))),
+            (Some(meant), _) => misspelt.push(format!("{} (did you mean {}?)", quoted(key), meant.key)),
             (None, Some(why)) => unsupported.push(format!("{} ({why})", quoted(key))),
             (None, None) => unsupported.push(quoted(key)),
         }
@@ -42,12 +42,27 @@ fn why_ignored(spelling: &str) -> Option<&'static str> {
     }
 }
 
+/// What a misspelt key most likely means.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Meant {
+    distance: usize,
+    pub(super) key: &'static str,
+    /// Whether to ignore it would leave the server open.
+    pub(super) protects: bool,
+}
+
 /// The key that a misspelt one most likely means. No key of ZooKeeper is as close to another.
-fn meant(spelling: &str) -> Option<&'static str> {
+pub(super) fn meant(spelling: &str) -> Option<Meant> {
     const TYPING_ERRORS: usize = 2;
     let name = spelling.strip_prefix("zookeeper.").unwrap_or(spelling).to_lowercase();
-    let keys =
-        settings().filter_map(|row| row.key).filter(|key| !key.ends_with('.')).chain(protections::names());
-    let keys = keys.map(|key| (strsim::damerau_levenshtein(&name, &key.to_lowercase()), key));
-    keys.filter(|(distance, _)| *distance <= TYPING_ERRORS).min().map(|(_, key)| key)
+    let of_group = |group: &'static SettingGroup| {
+        group.rows.iter().filter_map(|row| row.key).map(|key| (key, group.protects))
+    };
+    let keys = GROUPS.iter().flat_map(of_group).filter(|(key, _)| !key.ends_with('.'));
+    let keys = keys.chain(protections::names().map(|key| (key, true)));
+    let meant = keys.map(|(key, protects)| {
+        let distance = strsim::damerau_levenshtein(&name, &key.to_lowercase());
+        Meant { distance, key, protects }
+    });
+    meant.filter(|meant| meant.distance <= TYPING_ERRORS).min()
 }

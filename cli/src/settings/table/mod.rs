@@ -126,20 +126,22 @@ const TIME: &str = "TIME";
 /// Settings of one subject.
 pub(crate) struct SettingGroup {
     pub(crate) title: &'static str,
+    /// Whether these keep somebody out: a misspelt key of them is a mistake, as to ignore it would leave the server open.
+    pub(crate) protects: bool,
     pub(crate) rows: &'static [SettingRow],
 }
 
 /// All of them.
 pub(crate) const GROUPS: &[SettingGroup] = &[
-    SettingGroup { title: "Any server", rows: server::ROWS },
+    SettingGroup { title: "Any server", protects: false, rows: server::ROWS },
     #[cfg(feature = "tls")]
-    SettingGroup { title: "TLS", rows: tls::ROWS },
-    SettingGroup { title: "Authentication", rows: auth::ROWS },
+    SettingGroup { title: "TLS", protects: true, rows: tls::ROWS },
+    SettingGroup { title: "Authentication", protects: true, rows: auth::ROWS },
     #[cfg(feature = "admin")]
-    SettingGroup { title: "Admin server and metrics", rows: http::ROWS },
+    SettingGroup { title: "Admin server and metrics", protects: false, rows: http::ROWS },
     #[cfg(all(feature = "admin", feature = "tls"))]
-    SettingGroup { title: "HTTPS of the admin server", rows: https::ROWS },
-    SettingGroup { title: "With a data directory: a mistake without one", rows: data::ROWS },
+    SettingGroup { title: "HTTPS of the admin server", protects: true, rows: https::ROWS },
+    SettingGroup { title: "With a data directory: a mistake without one", protects: false, rows: data::ROWS },
 ];
 
 /// Every row.

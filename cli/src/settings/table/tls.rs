@@ -36,8 +36,9 @@ pub(super) const ROWS: &[SettingRow] = &[
         .secret()
         .help("Password of the key store and of the key in it")
         .sets(|to, value| put(&mut to.tls.key_store.password, Ok(password(value)))),
-    key("ssl.keyStore.passwordPath", FILE, "none")
-        .help("File with that password; takes precedence over it")
+    flag("tls-password-file", FILE, "none")
+        .key("ssl.keyStore.passwordPath")
+        .help("File with the password of the certificate's store and of the key in it, if they have one")
         .sets(|to, value| put(&mut to.tls.key_store.password_file, value.file().map(Some))),
     key("ssl.keyStore.type", "TYPE", "by the content")
         .help("Format of the key store: PEM, PKCS12 or JKS")
