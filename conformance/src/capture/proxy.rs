@@ -16,9 +16,9 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::oneshot;
 
+use super::format::OBSERVER;
 use super::observer::Observer;
 use super::writer::{self, CaptureEvent, Captured, End, Seen};
-use crate::capture::format::OBSERVER;
 use crate::error::CaptureError;
 use crate::wire::connection::is_local;
 use crate::wire::proxy::{Proxy, connect};
@@ -64,7 +64,7 @@ impl Capture {
 
     /// Where clients connect to.
     pub fn address(&self) -> SocketAddr {
-        self.proxy.address()
+        self.proxy.address
     }
 
     /// Forwards and records until `stop` is ready. All connections are cut then, and the file is whole.

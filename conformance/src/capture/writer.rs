@@ -10,9 +10,8 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::format::{Record, RecordKind, write_magic, write_record};
+use super::format::{OBSERVER, Record, RecordKind, write_magic, write_record};
 use super::mask::Mask;
-use crate::capture::format::OBSERVER;
 use crate::error::CaptureError;
 use crate::wire::conversation::Frames;
 

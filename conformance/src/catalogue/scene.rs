@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytes::BytesMut;
-use zoolet_proto::{OpCode, Xid, frame};
+use bytes::{Bytes, BytesMut};
 
 use crate::catalogue::case::{Action, Case, Step};
 use crate::catalogue::lex::Cursor;
@@ -11,6 +10,7 @@ use crate::catalogue::pattern::{Names, Patterns};
 use crate::catalogue::request::Draft;
 use crate::catalogue::run::{Failure, Runner};
 use crate::wire::connection::{Connection, Frame, ReceiveError};
+use crate::wire::encoding::framed;
 use crate::wire::fields::{Fields, Value, show};
 
 /// A case that runs.
@@ -118,7 +118,7 @@ impl<'r> Scene<'r> {
 
     /// What has come before the reply to a ping was expected by some line.
     async fn quiet(&mut self, name: char) -> Result<(), StepFailure> {
-        self.connection(name).await?.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await?;
+        self.connection(name).await?.ping().await?;
         self.expect(name, &Patterns::ok(), Kind::Reply).await
     }
 
@@ -133,7 +133,7 @@ impl<'r> Scene<'r> {
 
     async fn open(&mut self, name: char, draft: &Draft, expected: &Patterns) -> Result<(), StepFailure> {
         let bytes = self.handshake(draft)?;
-        let connecting = Connection::to(self.runner.address(), self.runner.limit()).await;
+        let connecting = Connection::to(&self.runner.address, self.runner.limit).await;
         let mut connection = connecting.map_err(|error| {
             let reason = format!("cannot connect: {error}");
             self.unreachable = Some(reason.clone());
@@ -152,14 +152,10 @@ impl<'r> Scene<'r> {
     }
 
     /// The bytes to open a connection with.
-    fn handshake(&self, draft: &Draft) -> Result<BytesMut, String> {
-        let (mut record, mut bytes) = (BytesMut::new(), BytesMut::new());
+    fn handshake(&self, draft: &Draft) -> Result<Bytes, String> {
+        let mut record = BytesMut::new();
         draft.encode(self.root, &self.names, &mut record)?;
-        if draft.is_raw() {
-            return Ok(record);
-        }
-        frame::put(&mut bytes, |out| out.extend_from_slice(&record));
-        Ok(bytes)
+        Ok(if draft.is_raw() { record.freeze() } else { framed(&record) })
     }
 
     async fn send(&mut self, name: char, draft: &Draft) -> Result<(), StepFailure> {

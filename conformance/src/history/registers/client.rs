@@ -6,11 +6,12 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::time::{Duration, Instant, sleep, timeout_at};
-use zoolet_proto::records::{Create, Delete, GetChildren, GetData, SetData, Sync};
-use zoolet_proto::{AclList, ErrorCode, Reply, Request, Stat};
+use zoolet_proto::records::{Delete, GetChildren, GetData, SetData, Sync};
+use zoolet_proto::{ErrorCode, Reply, Request, Stat};
 
-use super::{Call, CallOutcome, Log, Register, RegisterOp};
+use super::{Call, CallOutcome, HistoryCheck, Log, Register, RegisterOp};
 use crate::wire::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, is_local};
+use crate::wire::requests::create;
 
 const REGISTERS: usize = 8;
 /// How many znodes of a client are in the list at a time.
@@ -47,22 +48,21 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(
+        check: &HistoryCheck,
         number: usize,
         addresses: Vec<String>,
         root: &str,
-        seed: u64,
-        is_ensemble: bool,
         limit: Duration,
-        log: Arc<Log>,
+        log: &Arc<Log>,
     ) -> Self {
         Self {
             number,
             addresses,
             root: root.to_owned(),
-            random: StdRng::seed_from_u64(seed ^ (number as u64) << 32),
-            is_ensemble,
+            random: StdRng::seed_from_u64(check.seed ^ (number as u64) << 32),
+            is_ensemble: check.is_ensemble(),
             limit,
-            log,
+            log: Arc::clone(log),
             connection: None,
             held: NO_SESSION,
             sessions: 0,
@@ -187,16 +187,7 @@ impl Client {
             Call::Get { register: at, .. } => {
                 (register(at), Request::GetData(GetData { path: register(at), watch: false }))
             }
-            Call::Create { name } => {
-                let path = named(name);
-                let create = Create {
-                    path: path.clone(),
-                    data: Some(Bytes::new()),
-                    acl: Some(AclList::OPEN),
-                    flags: 0,
-                };
-                (path, Request::Create(create))
-            }
+            Call::Create { name } => (named(name), Request::Create(create(named(name), ""))),
             Call::Delete { name } => {
                 (named(name), Request::Delete(Delete { path: named(name), version: -1 }))
             }
