@@ -151,10 +151,6 @@ impl Answer<'_> {
         let _ = writeln!(self.io.notes, "{note}");
     }
 
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.io.is_terminal
-    }
-
     /// Whether to go on. Fails if there is nobody to ask.
     pub(crate) fn confirm(&mut self, question: &str) -> Result<(), ShellError> {
         match (self.io.ask)(&format!("{question} [y/N] ")) {

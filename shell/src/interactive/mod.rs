@@ -78,7 +78,7 @@ fn converse(
         io = io.ask(ask_at_terminal);
     }
     let mut shell = Shell::new(client, io).server(&first.server).json(output.json);
-    shell.set_read_only(first.read_only);
+    shell.read_only = first.read_only;
     shell.is_many = true;
     shell = shell.sessions(|others| servers.borrow().sessions(others));
     shell = shell.connects(|address| Box::pin(connect(flags, servers, address)));
@@ -117,7 +117,7 @@ fn converse(
             shell.reopen().await?;
             shell.run_line(line).await
         }));
-        *place.borrow_mut() = Place { client: shell.client.clone(), current: shell.current().to_owned() };
+        *place.borrow_mut() = Place { client: shell.client.clone(), current: shell.current.clone() };
         match outcome {
             Err(error) if is_terminal => shell.note(format!("{0}zoolet: {error}{0:#}", colour::ERROR)),
             Err(error) => break Err(error.in_line(number)),
@@ -189,12 +189,12 @@ pub(crate) fn ask_at_terminal(question: &str) -> io::Result<String> {
 /// The server, the state of the connection, and the current znode.
 fn prompt(shell: &Shell<'_>) -> String {
     let state = match shell.client.state() {
-        SessionState::Connected if shell.is_read_only() => " (read-only)".to_owned(),
+        SessionState::Connected if shell.read_only => " (read-only)".to_owned(),
         SessionState::Connected => String::new(),
         SessionState::ConnectedReadOnly => " (cut off from its ensemble)".to_owned(),
         state => format!(" ({state:?})").to_lowercase(),
     };
-    format!("{}{state} {}> ", shell.server_name(), shell.current())
+    format!("{}{state} {}> ", shell.server, shell.current)
 }
 
 fn history_file() -> Option<PathBuf> {
