@@ -3,10 +3,8 @@
 mod complete;
 
 use std::cell::RefCell;
-use std::env;
 use std::fs;
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use rustyline::config::Configurer as _;
@@ -17,6 +15,7 @@ use tokio::runtime::Runtime;
 use zoolet_client::SessionState;
 
 use crate::answer::ShellIo;
+use crate::clusters::user_file;
 use crate::colour;
 use crate::connect::ConnectArguments;
 use crate::failure::ShellError;
@@ -85,7 +84,7 @@ fn converse(
     shell = shell.timeout(first.timeout).dial(runtime.block_on(first.dial())?);
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));
     editor.set_helper(Some(Completion::new(runtime.handle().clone(), Rc::clone(&place))));
-    let history = history_file();
+    let history = user_file("XDG_STATE_HOME", ".local/state", "zoolet/history");
     if let Some(file) = history.as_ref().filter(|_| is_terminal) {
         // There is none at first.
         let _ = editor.load_history(file);
@@ -195,10 +194,4 @@ fn prompt(shell: &Shell<'_>) -> String {
         state => format!(" ({state:?})").to_lowercase(),
     };
     format!("{}{state} {}> ", shell.server, shell.current)
-}
-
-fn history_file() -> Option<PathBuf> {
-    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
-    Some(state.join("zoolet/history"))
 }
