@@ -88,30 +88,27 @@ impl Connection {
     /// # Errors
     /// If there is no server that does so.
     pub(crate) async fn with_session(address: &str, limit: Duration) -> Result<Self, NoSession> {
-        let starting = |reason| NoSession { reason, may_be_starting: true };
         let connecting = Self::to(address, limit).await;
         let mut connection = connecting.map_err(|error| NoSession {
+            reason: format!("cannot connect: {error}"),
             may_be_starting: !is_local(&error),
-            ..starting(format!("cannot connect: {error}"))
         })?;
-        match connection.open(NO_SESSION, 0, SESSION_TIMEOUT).await {
-            Ok((response, _)) if response.is_refusal() => {
-                Err(starting("it refuses a new session".to_owned()))
+        let opened = connection.open(NO_SESSION, 0, SESSION_TIMEOUT).await;
+        let may_be_starting = !matches!(opened, Err(ReceiveError::Invalid(_)));
+        let reason = match opened {
+            Ok((response, _)) if !response.is_refusal() => return Ok(connection),
+            Ok(_) => "it refuses a new session".to_owned(),
+            Err(ReceiveError::Ended) => {
+                "it ends the connection instead of opening a session; is it a ZooKeeper, and does it serve yet?".to_owned()
             }
-            Ok(_) => Ok(connection),
-            Err(ReceiveError::Ended) => Err(starting(
-                "it ends the connection instead of opening a session; is it a ZooKeeper, and does it serve yet?".to_owned(),
-            )),
-            Err(ReceiveError::Late(limit)) => Err(starting(format!(
+            Err(ReceiveError::Late(limit)) => format!(
                 "it does not open a session within {} s; is it a ZooKeeper, and does it serve yet?",
                 limit.as_secs_f64()
-            ))),
-            Err(error @ ReceiveError::Unreachable(_)) => Err(starting(error.to_string())),
-            Err(ReceiveError::Invalid(what)) => {
-                let reason = format!("it is not a ZooKeeper: it sends {what}");
-                Err(NoSession { reason, may_be_starting: false })
-            }
-        }
+            ),
+            Err(error @ ReceiveError::Unreachable(_)) => error.to_string(),
+            Err(ReceiveError::Invalid(what)) => format!("it is not a ZooKeeper: it sends {what}"),
+        };
+        Err(NoSession { reason, may_be_starting })
     }
 
     /// Opens a session, or takes one up.
