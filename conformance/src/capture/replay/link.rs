@@ -122,16 +122,14 @@ impl Drop for Link {
 /// Passes on whole payloads, or bytes as they are if they are not frames.
 async fn read(mut from: OwnedReadHalf, came: UnboundedSender<Bytes>) {
     let mut frames = Frames::default();
-    while frames.read(&mut from).await {
-        loop {
-            let payload = match frames.next() {
-                Ok(Some(payload)) => payload,
-                Ok(None) => break,
-                Err(_) => frames.take(),
-            };
-            if came.send(payload).is_err() {
-                return;
-            }
+    loop {
+        let payload = match frames.receive(&mut from).await {
+            Ok(Some(payload)) => payload,
+            Ok(None) => return,
+            Err(_) => frames.take(),
+        };
+        if came.send(payload).is_err() {
+            return;
         }
     }
 }
