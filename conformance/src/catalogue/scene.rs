@@ -53,25 +53,8 @@ impl<'r> Scene<'r> {
     /// # Errors
     /// If a connection cannot be opened: why.
     pub(crate) async fn play(mut self, case: &Case) -> Result<Result<(), Failure>, String> {
-        let mut outcome = Ok(());
         let mut steps = Vec::new();
-        for step in &case.steps {
-            steps.push(step.text.clone());
-            outcome = self.step(step).await;
-            if outcome.is_err() {
-                break;
-            }
-        }
-        if outcome.is_ok() {
-            let names: Vec<_> = self.connections.keys().copied().collect();
-            for name in names {
-                outcome = self.quiet(name).await;
-                if outcome.is_err() {
-                    steps.push(format!("{name} quiet (after every case)"));
-                    break;
-                }
-            }
-        }
+        let outcome = self.steps(case, &mut steps).await;
         for connection in self.connections.values_mut() {
             connection.close().await;
         }
@@ -79,6 +62,20 @@ impl<'r> Scene<'r> {
             Some(reason) => Err(reason),
             None => Ok(outcome.map_err(|StepFailure { reason, came }| Failure { steps, reason, came })),
         }
+    }
+
+    /// Makes the steps of a case. `done` gets their texts, up to the one that fails.
+    async fn steps(&mut self, case: &Case, done: &mut Vec<String>) -> Result<(), StepFailure> {
+        for step in &case.steps {
+            done.push(step.text.clone());
+            self.step(step).await?;
+        }
+        let names: Vec<_> = self.connections.keys().copied().collect();
+        for name in names {
+            let quiet = self.quiet(name).await;
+            quiet.inspect_err(|_| done.push(format!("{name} quiet (after every case)")))?;
+        }
+        Ok(())
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), StepFailure> {
