@@ -179,25 +179,19 @@ impl Client {
     async fn ask(&mut self, call: &Call) -> Option<CallOutcome> {
         let register = |register: &usize| format!("{}/register-{register}", self.root);
         let named = |name: &String| format!("{}/{name}", list(&self.root));
-        let (path, request) = match call {
+        let request = match call {
             Call::Set { register: at, value, version } => {
-                let (path, data) = (register(at), Some(Bytes::from(value.clone())));
-                (path.clone(), Request::SetData(SetData { path, data, version: *version }))
+                let data = Some(Bytes::from(value.clone()));
+                Request::SetData(SetData { path: register(at), data, version: *version })
             }
-            Call::Get { register: at, .. } => {
-                (register(at), Request::GetData(GetData { path: register(at), watch: false }))
-            }
-            Call::Create { name } => (named(name), Request::Create(create(named(name), ""))),
-            Call::Delete { name } => {
-                (named(name), Request::Delete(Delete { path: named(name), version: -1 }))
-            }
-            Call::List { .. } => {
-                let path = list(&self.root);
-                (path.clone(), Request::GetChildren(GetChildren { path, watch: false }))
-            }
+            Call::Get { register: at, .. } => Request::GetData(GetData { path: register(at), watch: false }),
+            Call::Create { name } => Request::Create(create(named(name), "")),
+            Call::Delete { name } => Request::Delete(Delete { path: named(name), version: -1 }),
+            Call::List { .. } => Request::GetChildren(GetChildren { path: list(&self.root), watch: false }),
         };
         if let Call::Get { synced: true, .. } | Call::List { synced: true } = call {
-            self.reply(&Request::Sync(Sync { path: Some(path) })).await?;
+            let path = request.path().map(str::to_owned);
+            self.reply(&Request::Sync(Sync { path })).await?;
         }
         let state =
             |value: String, stat: Stat| Register { value, mzxid: stat.mzxid.0, version: stat.version };
