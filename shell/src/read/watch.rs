@@ -64,12 +64,11 @@ impl WatchArguments {
             CacheChange::Created(new) => self.znode(shell, "created", None, &new),
             CacheChange::Changed { old, new } => self.znode(shell, "changed", Some(&old), &new),
             CacheChange::Deleted(old) => self.znode(shell, "deleted", Some(&old), &old),
-            CacheChange::Unreadable { path, reason } => match shell.json {
-                true => shell.json_line(
-                    &json!({"event": "unreadable", "path": &*path, "reason": format!("{reason:?}")}),
-                ),
-                false => shell.line(format!("unreadable {}: {reason:?}", shown(&path))),
-            },
+            CacheChange::Unreadable { path, reason } => {
+                let reason = format!("{reason:?}");
+                let line = format!("unreadable {}: {reason}", shown(&path));
+                shell.line_or_json(line, &json!({"event": "unreadable", "path": &*path, "reason": reason}))
+            }
             CacheChange::Stale { as_of } => {
                 let note = "the connection is lost; changes come when it is back";
                 about_all(shell, "stale", Some(as_of), note)

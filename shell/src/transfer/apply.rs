@@ -157,10 +157,7 @@ fn announce(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> Resul
         Difference::OnlyRight => "delete",
         Difference::Changed { .. } => "change",
     };
-    match shell.json {
-        true => shell.json_line(&json!({"path": path, "would": what})),
-        false => shell.line(format!("{what} {}", shown(path))),
-    }
+    shell.line_or_json(format!("{what} {}", shown(path)), &json!({"path": path, "would": what}))
 }
 
 /// The outcome of a write that is sent.

@@ -82,10 +82,7 @@ impl CreateArguments {
             };
             shell.failed_with(&error, hint)
         })?;
-        match shell.json {
-            true => shell.json_line(&json::znode(&created.path, &created.stat)),
-            false => shell.line(shown(&created.path)),
-        }
+        shell.line_or_json(shown(&created.path), &json::znode(&created.path, &created.stat))
     }
 
     /// The request, without parents.

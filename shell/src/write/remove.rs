@@ -89,9 +89,8 @@ impl Rm {
     async fn list(&self, shell: &mut Shell<'_>, path: &str) -> Result<(), ShellError> {
         let depth = if self.recursive { None } else { Some(0) };
         let reading = Reading { depth, ..Reading::default() };
-        walk(shell, path, reading, |shell, path, visit| match shell.json {
-            true => shell.json_line(&json::visit(path, visit)),
-            false => shell.line(shown(path)),
+        walk(shell, path, reading, |shell, path, visit| {
+            shell.line_or_json(shown(path), &json::visit(path, visit))
         })
         .await
     }
