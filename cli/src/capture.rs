@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use zoolet_conformance::Capture;
 
 use crate::failure::Failure;
-use crate::output::{Lines, warn};
+use crate::output::{Lines, until_reader_leaves, warn};
 use crate::reach::Reach;
 use crate::runtime;
 use crate::signals::Signals;
@@ -50,11 +50,10 @@ impl CaptureArguments {
             let captured = capture.run(stop).await?;
             captured.warnings.iter().for_each(|warning| warn(warning));
             let counts = format!("{} connections, {} frames", captured.connections, captured.frames);
-            match lines.line(&format!("{}: {counts}", self.file.display())).and_then(|()| lines.flush()) {
-                // The capture is whole, even if nobody reads this line.
-                Err(failure) if failure.is_reader_gone() => Ok(ExitCode::SUCCESS),
-                printed => printed.map(|()| ExitCode::SUCCESS),
-            }
+            let printed =
+                lines.line(&format!("{}: {counts}", self.file.display())).and_then(|()| lines.end());
+            // The capture is whole, even if nobody reads this line.
+            until_reader_leaves(printed)
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Joins objects into one. `null` adds nothing.
 pub(crate) fn joined(parts: impl IntoIterator<Item = Value>) -> Value {
@@ -10,7 +10,7 @@ pub(crate) fn joined(parts: impl IntoIterator<Item = Value>) -> Value {
         Value::Object(object) => Some(object),
         _ => None,
     });
-    Value::Object(objects.flatten().collect::<Map<_, _>>())
+    Value::Object(objects.flatten().collect())
 }
 
 /// A value in one line. Characters that end a line for some readers, or are not shown, are escaped.

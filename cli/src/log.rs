@@ -18,11 +18,6 @@ use crate::log::audit::WithAudit;
 use crate::log::queue::LogQueue;
 use crate::text::quoted;
 
-/// The filter that has audit lines, whatever else it has: a server has them only if that is asked for.
-fn with_audit(filter: Targets) -> Targets {
-    filter.with_target(audit::TARGET, LevelFilter::INFO)
-}
-
 /// The filter if neither `--log` nor `RUST_LOG` is given.
 const DEFAULT: LevelFilter = LevelFilter::WARN;
 
@@ -75,7 +70,8 @@ pub(crate) fn start(flag: Option<&str>, format: LogFormat) -> Result<Logging, Fa
         }),
         (None, None) => Targets::new().with_default(DEFAULT),
     };
-    let filter = with_audit(filter);
+    // Audit lines too, whatever else it has: a server has them only if that is asked for.
+    let filter = filter.with_target(audit::TARGET, LevelFilter::INFO);
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
     let queue = LogQueue::start(io::stderr(), format)
         .map_err(|source| Failure::System { action: "start the thread that writes the log", source })?;

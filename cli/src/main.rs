@@ -88,30 +88,29 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::try_parse() {
-        Ok(Arguments { command: Command::Serve(serve) }) => serve.run(),
-        Ok(Arguments { command: Command::Health(health) }) => health.run(),
-        Ok(Arguments { command: Command::Wait(wait) }) => wait.run(),
-        Ok(Arguments { command: Command::Data(data) }) => data.run(),
-        Ok(Arguments { command: Command::Conform(conform) }) => conform.run(),
-        Ok(Arguments { command: Command::Capture(capture) }) => capture.run(),
-        Ok(Arguments { command: Command::Show(show) }) => show.run(),
-        Ok(Arguments { command: Command::Replay(replay) }) => replay.run(),
-        #[cfg(feature = "shell")]
-        Ok(Arguments { command: Command::Completions { shell } }) => print_completions(shell),
-        #[cfg(feature = "shell")]
-        Ok(Arguments { command: Command::Shell(invocation) }) => {
-            return ended(zoolet_shell::run(*invocation));
-        }
-        #[cfg(feature = "shell")]
-        Ok(Arguments { command: Command::InteractiveShell(shell) }) => {
-            return ended(zoolet_shell::run_shell(*shell));
-        }
+    let command = match Arguments::try_parse() {
+        Ok(Arguments { command }) => command,
         Err(error) if error.use_stderr() => {
             return report(MISTAKE, &first_line(&error, &subcommand(std::env::args_os())));
         }
         // Not a mistake but the help or the version, for stdout.
         Err(help) => return if help.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE },
+    };
+    let outcome = match command {
+        Command::Serve(serve) => serve.run(),
+        Command::Health(health) => health.run(),
+        Command::Wait(wait) => wait.run(),
+        Command::Data(data) => data.run(),
+        Command::Conform(conform) => conform.run(),
+        Command::Capture(capture) => capture.run(),
+        Command::Show(show) => show.run(),
+        Command::Replay(replay) => replay.run(),
+        #[cfg(feature = "shell")]
+        Command::Completions { shell } => print_completions(shell),
+        #[cfg(feature = "shell")]
+        Command::Shell(invocation) => return ended(zoolet_shell::run(*invocation)),
+        #[cfg(feature = "shell")]
+        Command::InteractiveShell(shell) => return ended(zoolet_shell::run_shell(*shell)),
     };
     match outcome {
         Ok(code) => code,

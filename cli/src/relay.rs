@@ -83,6 +83,15 @@ impl RelayArguments {
         self
     }
 
+    /// The addresses at which servers are reached.
+    pub(crate) async fn routes(&self, servers: &[String]) -> Result<Vec<String>, Failure> {
+        let mut routes = Vec::new();
+        for server in servers {
+            routes.push(self.route(server).await?);
+        }
+        Ok(routes)
+    }
+
     /// The address at which a server is reached: its own, or one in this process while the runtime runs.
     pub(crate) async fn route(&self, server: &str) -> Result<String, Failure> {
         let sasl = match &self.sasl {

@@ -109,6 +109,11 @@ impl Answer<'_> {
         self.print(b"\n")
     }
 
+    /// A line for people, or the object in its place.
+    pub(crate) fn line_or_json(&mut self, line: impl AsRef<str>, object: &Value) -> Result<(), ShellError> {
+        if self.json { self.json_line(object) } else { self.line(line) }
+    }
+
     /// A line in a style, if there are colours.
     pub(crate) fn styled_line(&mut self, style: Style, line: impl AsRef<str>) -> Result<(), ShellError> {
         let line = self.styled(style, line.as_ref());
@@ -149,10 +154,6 @@ impl Answer<'_> {
     pub(crate) fn note(&mut self, note: impl fmt::Display) {
         // If stderr is closed, nobody wants to know.
         let _ = writeln!(self.io.notes, "{note}");
-    }
-
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.io.is_terminal
     }
 
     /// Whether to go on. Fails if there is nobody to ask.

@@ -17,6 +17,18 @@ pub struct NamedCluster {
     pub settings: BTreeMap<String, String>,
 }
 
+impl NamedCluster {
+    /// The file of a flag, or else that of this cluster.
+    pub(crate) fn file(&self, name: &str, given: &Option<PathBuf>) -> Option<PathBuf> {
+        given.clone().or_else(|| self.settings.get(name).map(PathBuf::from))
+    }
+
+    /// Whether a flag without a value is set.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.settings.get(name).is_some_and(|value| value != "false")
+    }
+}
+
 /// The settings that a cluster may have besides its address: the flags of the same names.
 const SETTINGS: [&str; 6] = ["auth-file", "read-only", "tls", "tls-ca", "tls-identity", "tls-password-file"];
 
@@ -27,7 +39,7 @@ const SETTINGS: [&str; 6] = ["auth-file", "read-only", "tls", "tls-ca", "tls-ide
 pub fn named_cluster(address: &str) -> Result<Option<NamedCluster>, ShellError> {
     let Some(name) = address.strip_prefix('@') else { return Ok(None) };
     let (name, chroot) = name.find('/').map_or((name, ""), |at| name.split_at(at));
-    let file = file().ok_or_else(|| {
+    let file = user_file("XDG_CONFIG_HOME", ".config", "zoolet/clusters").ok_or_else(|| {
         ShellError::usage(format!("@{name}: there is no folder for configuration: set HOME"))
     })?;
     let place = file.display().to_string();
@@ -46,10 +58,11 @@ pub fn named_cluster(address: &str) -> Result<Option<NamedCluster>, ShellError> 
     Ok(Some(cluster))
 }
 
-fn file() -> Option<PathBuf> {
+/// A file of the user, in the folder that a variable names, or else in one of the home directory.
+pub(crate) fn user_file(variable: &str, in_home: &str, file: &str) -> Option<PathBuf> {
     let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
-    Some(config.join("zoolet/clusters"))
+    let folder = folder(variable).or_else(|| Some(folder("HOME")?.join(in_home)))?;
+    Some(folder.join(file))
 }
 
 /// Reads lines `NAME = ADDRESS` and `NAME.SETTING = VALUE`.

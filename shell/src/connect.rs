@@ -11,7 +11,9 @@ use std::time::Duration;
 use zoolet_client::tls::{ClientTls, Store};
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
 
-use crate::clusters::{NamedCluster, named_cluster};
+#[cfg(feature = "tls")]
+use crate::clusters::NamedCluster;
+use crate::clusters::named_cluster;
 use crate::dial::Dial;
 use crate::failure::ShellError;
 use crate::shell::OtherServers;
@@ -47,20 +49,25 @@ pub struct ConnectArguments {
     /// Refuse every command that writes, and accept a server that is cut off from its ensemble
     #[arg(long, global = true)]
     pub(crate) read_only: bool,
-    /// Reach the server by TLS; without --tls-ca its certificate must be of an authority that the system trusts
     #[cfg(feature = "tls")]
+    #[command(flatten)]
+    tls: TlsArguments,
+}
+
+/// Those of TLS.
+#[cfg(feature = "tls")]
+#[derive(Debug, Clone, Default, clap::Args)]
+struct TlsArguments {
+    /// Reach the server by TLS; without --tls-ca its certificate must be of an authority that the system trusts
     #[arg(long, global = true)]
     tls: bool,
     /// The authorities of the server's certificate: PEM, PKCS12 or JKS; implies --tls
-    #[cfg(feature = "tls")]
     #[arg(long, global = true, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// A certificate and its key, for a server that asks for one: PEM, PKCS12 or JKS; implies --tls
-    #[cfg(feature = "tls")]
     #[arg(long, global = true, value_name = "FILE")]
     tls_identity: Option<PathBuf>,
     /// The file with the password of --tls-ca and --tls-identity
-    #[cfg(feature = "tls")]
     #[arg(long, global = true, value_name = "FILE")]
     tls_password_file: Option<PathBuf>,
 }
@@ -82,44 +89,23 @@ impl ConnectArguments {
             auth_file: None,
             read_only: false,
             #[cfg(feature = "tls")]
-            tls: false,
-            #[cfg(feature = "tls")]
-            tls_ca: None,
-            #[cfg(feature = "tls")]
-            tls_identity: None,
-            #[cfg(feature = "tls")]
-            tls_password_file: None,
+            tls: TlsArguments::default(),
         };
         without_flags.at(address)
     }
 
     /// The same for another address. A name brings what its file says; flags that are given come first.
     pub(crate) fn at(&self, address: &str) -> Result<Self, ShellError> {
-        let Some(NamedCluster { address, mut settings }) = named_cluster(address)? else {
+        let Some(cluster) = named_cluster(address)? else {
             return Ok(Self { server: address.to_owned(), ..self.clone() });
         };
-        let mut file = |key| settings.remove(key).map(PathBuf::from);
-        let auth_file = self.auth_file.clone().or_else(|| file("auth-file"));
-        #[cfg(feature = "tls")]
-        let (tls_ca, tls_identity, tls_password_file) = (
-            self.tls_ca.clone().or_else(|| file("tls-ca")),
-            self.tls_identity.clone().or_else(|| file("tls-identity")),
-            self.tls_password_file.clone().or_else(|| file("tls-password-file")),
-        );
-        let is_set = |key| settings.get(key).is_some_and(|value| value != "false");
         Ok(Self {
-            server: address,
             timeout: self.timeout,
-            auth_file,
-            read_only: self.read_only || is_set("read-only"),
+            auth_file: cluster.file("auth-file", &self.auth_file),
+            read_only: self.read_only || cluster.is_set("read-only"),
             #[cfg(feature = "tls")]
-            tls: self.tls || is_set("tls"),
-            #[cfg(feature = "tls")]
-            tls_ca,
-            #[cfg(feature = "tls")]
-            tls_identity,
-            #[cfg(feature = "tls")]
-            tls_password_file,
+            tls: self.tls.or_of(&cluster),
+            server: cluster.address,
         })
     }
 
@@ -160,41 +146,38 @@ impl ConnectArguments {
                 Err(_) => options,
             },
         };
-        self.secured(options)
-    }
-
-    /// How four-letter words reach the servers.
-    #[cfg(not(feature = "tls"))]
-    pub(crate) async fn dial(&self) -> Result<Dial, ShellError> {
-        Ok(Dial::default())
-    }
-
-    /// How four-letter words reach the servers.
-    #[cfg(feature = "tls")]
-    pub(crate) async fn dial(&self) -> Result<Dial, ShellError> {
-        match self.client_tls() {
-            Some(tls) => Dial::by_tls(tls).await,
-            None => Ok(Dial::default()),
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.tls.settings(&self.server) {
+            return Ok(options.tls(tls));
         }
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn secured(&self, options: ConnectOptions) -> Result<ConnectOptions, ShellError> {
         Ok(options)
     }
 
-    #[cfg(feature = "tls")]
-    fn secured(&self, options: ConnectOptions) -> Result<ConnectOptions, ShellError> {
-        Ok(match self.client_tls() {
-            Some(tls) => options.tls(tls),
-            None => options,
-        })
+    /// How four-letter words reach the servers.
+    pub(crate) async fn dial(&self) -> Result<Dial, ShellError> {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.tls.settings(&self.server) {
+            return Dial::by_tls(tls).await;
+        }
+        Ok(Dial::default())
+    }
+}
+
+#[cfg(feature = "tls")]
+impl TlsArguments {
+    /// With what the file of clusters says where no flag is given.
+    fn or_of(&self, cluster: &NamedCluster) -> Self {
+        Self {
+            tls: self.tls || cluster.is_set("tls"),
+            tls_ca: cluster.file("tls-ca", &self.tls_ca),
+            tls_identity: cluster.file("tls-identity", &self.tls_identity),
+            tls_password_file: cluster.file("tls-password-file", &self.tls_password_file),
+        }
     }
 
-    /// The settings of TLS, if it is to be used.
-    #[cfg(feature = "tls")]
-    fn client_tls(&self) -> Option<ClientTls> {
-        let is_said = self.tls || self.server.contains("+tls://");
+    /// The settings of TLS for a server, if it is to be used.
+    fn settings(&self, server: &str) -> Option<ClientTls> {
+        let is_said = self.tls || server.contains("+tls://");
         if !is_said && self.tls_ca.is_none() && self.tls_identity.is_none() {
             return None;
         }

@@ -1,6 +1,7 @@
 //! Why a command failed: a message of one line, and the exit code.
 
 use std::io;
+use std::path::Path;
 
 use zoolet_client::{Error, ErrorCode};
 
@@ -8,35 +9,33 @@ use crate::text::shown;
 
 /// Why a command failed, as its exit code says it to a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum ExitReason {
     /// 1: a znode does not exist, or nothing was found.
-    Absent,
+    Absent = 1,
     /// 2: the command or a setting is wrong; nothing was sent.
-    Usage,
+    Usage = 2,
     /// 3: a server refuses, as for want of a right, or lacks the operation.
-    Refused,
+    Refused = 3,
     /// 4: the tree is not as the command expects, as after a change by somebody else.
-    Conflict,
+    Conflict = 4,
     /// 5: no server was reached, or the session ended; a write may have been executed.
-    Unreachable,
+    Unreachable = 5,
     /// 6: something on this machine failed, such as a file.
-    Local,
+    Local = 6,
     /// 130: interrupted.
-    Interrupted,
+    Interrupted = 130,
+}
+
+/// The data of a file.
+pub(crate) fn read_file(file: &Path) -> Result<Vec<u8>, ShellError> {
+    std::fs::read(file).map_err(|error| ShellError::local(&format!("read {}", file.display()), &error))
 }
 
 impl ExitReason {
     /// The exit code of the process.
     pub fn code(self) -> u8 {
-        match self {
-            Self::Absent => 1,
-            Self::Usage => 2,
-            Self::Refused => 3,
-            Self::Conflict => 4,
-            Self::Unreachable => 5,
-            Self::Local => 6,
-            Self::Interrupted => 130,
-        }
+        self as u8
     }
 }
 

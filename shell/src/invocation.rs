@@ -113,7 +113,7 @@ async fn run_once(command: &ShellCommand, flags: &ProcessArguments) -> Result<()
         }
         let client = flags.connect.connect(command.name()).await?;
         let mut shell = Shell::new(client, io).server(&flags.connect.server).json(flags.output.json);
-        shell.set_read_only(flags.connect.read_only);
+        shell.read_only = flags.connect.read_only;
         shell = shell.sessions(|servers| flags.connect.sessions(servers)).timeout(flags.connect.timeout);
         shell = shell.dial(flags.connect.dial().await?);
         let outcome = shell.run(command).await;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use zoolet_client::{Acl, Stat};
 
 use crate::walk::Visit;
@@ -16,7 +16,7 @@ pub(crate) fn joined(parts: impl IntoIterator<Item = Value>) -> Value {
         Value::Object(object) => Some(object),
         _ => None,
     });
-    Value::Object(objects.flatten().collect::<Map<_, _>>())
+    Value::Object(objects.flatten().collect())
 }
 
 /// A value in one line. Characters that end a line for some readers, or are not shown, are escaped.

@@ -19,7 +19,7 @@ pub(crate) async fn open_cache(
     depth: usize,
 ) -> Result<Cache, ShellError> {
     let opening = Cache::builder(sessions, root).max_depth(depth).open();
-    let opened = while_served(shell, sessions, shell.patience(), opening).await?;
+    let opened = while_served(shell, sessions, shell.timeout, opening).await?;
     opened.map_err(|error| cache_failed(shell, &error))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 use tokio::time::timeout;
-use zoolet_client::{Client, Error, Sessions};
+use zoolet_client::{Client, Error, Sessions, Stat};
 
 use crate::answer::{Answer, ShellIo};
 use crate::command::{ShellCommand, name_here};
@@ -45,10 +45,10 @@ impl fmt::Display for OtherServers<'_> {
     }
 }
 
-/// A session with other servers, which ends when it is dropped.
+/// A session with other servers, which ends when it is dropped, or that of the shell.
 pub(crate) struct OtherSession {
     pub(crate) client: Client,
-    _sessions: Sessions,
+    _sessions: Option<Sessions>,
 }
 
 /// A session of a shell, and what it was opened with.
@@ -124,11 +124,12 @@ pub struct Shell<'io> {
     connect: Option<Connect<'io>>,
     /// What `addauth` has added, for the next session.
     identities: Vec<(String, String)>,
-    timeout: Duration,
+    /// How long it waits for a server.
+    pub(crate) timeout: Duration,
     answer: Answer<'io>,
-    /// What relative paths begin at.
-    current: String,
-    read_only: bool,
+    /// Where relative paths begin.
+    pub(crate) current: String,
+    pub(crate) read_only: bool,
     /// Whether answers follow each other, so that each has to end a line.
     pub(crate) is_many: bool,
 }
@@ -224,10 +225,7 @@ impl<'io> Shell<'io> {
             LineCommand::Cd { path } => {
                 self.command = "cd";
                 let path = self.path(&path);
-                let found = self.client.exists(&path).await.map_err(|error| self.failed(&error))?;
-                if found.is_none() {
-                    return Err(self.fail(ExitReason::Absent, format!("there is no znode {}", shown(&path))));
-                }
+                self.stat(&path).await?;
                 self.current = path;
                 Ok(())
             }
@@ -331,22 +329,10 @@ impl<'io> Shell<'io> {
         resolve(&self.current, text)
     }
 
-    /// Where relative paths begin.
-    pub(crate) fn current(&self) -> &str {
-        &self.current
-    }
-
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.read_only
-    }
-
-    pub(crate) fn server_name(&self) -> &str {
-        &self.server
-    }
-
-    /// How long it waits for a server.
-    pub(crate) fn patience(&self) -> Duration {
-        self.timeout
+    /// The Stat of a znode that has to exist.
+    pub(crate) async fn stat(&self, path: &str) -> Result<Stat, ShellError> {
+        let stat = self.client.exists(path).await.map_err(|error| self.failed(&error))?;
+        stat.ok_or_else(|| self.fail(ExitReason::Absent, format!("there is no znode {}", shown(path))))
     }
 
     /// Opens sessions, which the command must close.
@@ -357,12 +343,24 @@ impl<'io> Shell<'io> {
         open(servers).map_err(|error| self.failed(&error))
     }
 
+    /// Opens a session with other servers, if some are named.
+    pub(crate) async fn open_if_other(
+        &self,
+        servers: Option<OtherServers<'_>>,
+    ) -> Result<OtherSession, ShellError> {
+        match servers {
+            Some(servers) => self.open_other(servers).await,
+            None => Ok(OtherSession { client: self.client.clone(), _sessions: None }),
+        }
+    }
+
     /// Opens a session with other servers.
     pub(crate) async fn open_other(&self, servers: OtherServers<'_>) -> Result<OtherSession, ShellError> {
         let sessions = self.open_sessions(servers)?;
         match timeout(self.timeout, sessions.client()).await {
             Ok(client) => {
-                Ok(OtherSession { client: client.map_err(|error| self.failed(&error))?, _sessions: sessions })
+                let client = client.map_err(|error| self.failed(&error))?;
+                Ok(OtherSession { client, _sessions: Some(sessions) })
             }
             Err(_) => {
                 let reason = sessions.state().reason.map_or_else(String::new, |reason| format!(": {reason}"));

@@ -9,20 +9,15 @@ use zoolet_client::{Acl, Perms, Stat};
 
 /// A path or a name with everything escaped that would end the line or move the cursor.
 pub(crate) fn shown(text: &str) -> String {
-    let is_plain =
-        |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}');
-    match text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => text
-            .chars()
-            .flat_map(|c| {
-                // One of the two is empty.
-                let (plain, escaped) =
-                    if is_plain(c) { (Some(c), None) } else { (None, Some(c.escape_default())) };
-                plain.into_iter().chain(escaped.into_iter().flatten())
-            })
-            .collect(),
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}') {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
     }
+    shown
 }
 
 /// Milliseconds since the epoch, in UTC.
@@ -112,7 +107,7 @@ pub(crate) fn hexdump(bytes: &[u8]) -> String {
         }
         let ascii =
             chunk.iter().map(|byte| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' });
-        text.extend(["  |"].into_iter().map(str::to_owned));
+        text.push_str("  |");
         text.extend(ascii);
         text.push_str("|\n");
     }

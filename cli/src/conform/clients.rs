@@ -51,7 +51,7 @@ impl Clients {
             for scenario in scenarios {
                 lines.line(&format!("{:20} {}", scenario.name(), scenario.fact()))?;
             }
-            return lines.flush().map(|()| ExitCode::SUCCESS);
+            return lines.end();
         }
         if self.command.is_empty() {
             return Err(Failure::NoCommand);

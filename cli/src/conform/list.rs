@@ -16,8 +16,7 @@ pub(super) fn list(cases: &[Case]) -> Result<ExitCode, Failure> {
             if settings.is_empty() { String::new() } else { format!(" [with {}]", settings.join(", ")) };
         lines.line(&format!("{:40} {}{needs}", case.name(), case.fact()))?;
     }
-    lines.flush()?;
-    Ok(ExitCode::SUCCESS)
+    lines.end()
 }
 
 /// A line for each operation, and for each order of checks that no case shows.
@@ -49,6 +48,5 @@ pub(super) fn matrix(catalogue: &Catalogue) -> Result<ExitCode, Failure> {
         shown + holes,
         matrix.orders.len()
     ))?;
-    lines.flush()?;
-    Ok(ExitCode::SUCCESS)
+    lines.end()
 }

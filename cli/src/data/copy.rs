@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use zoolet_proto::Zxid;
 use zoolet_storage::disk::{Disk, RealDisk};
-use zoolet_storage::{Compression, Copied, StorageOptions, copy};
+use zoolet_storage::{Compression, StorageOptions, copy};
 
 use super::files::warn_of;
 use super::print::written_text;
@@ -73,55 +73,55 @@ struct Target {
 
 impl Repair {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let found = self.target.fill(&self.source, Some(self.cut_at), |_| {})?;
-        show(&found)
+        self.target.fill(&self.source, Some(self.cut_at), |_| {})
     }
 }
 
 impl Export {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let found = self.target.fill(&self.source, None, |to| {
+        self.target.fill(&self.source, None, |to| {
             to.compression = self.compression;
             to.digests = !self.no_digest;
-        })?;
-        show(&found)
+        })
     }
 }
 
 impl Import {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        show(&self.target.fill(&self.source, None, |_| {})?)
+        self.target.fill(&self.source, None, |_| {})
     }
 }
 
 impl Target {
-    /// Writes the data of `source`, as far as a transaction if one is given.
+    /// Writes the data of `source`, as far as a transaction if one is given, and prints what was written.
     fn fill(
         &self,
         source: &Source,
         cut_at: Option<Zxid>,
         set: impl FnOnce(&mut StorageOptions),
-    ) -> Result<Copied, Failure> {
+    ) -> Result<ExitCode, Failure> {
         let from = source.options()?;
         let mut to = StorageOptions::new(&self.to);
         to.log_dir = self.to_log_dir.clone().filter(|log_dir| *log_dir != self.to);
         set(&mut to);
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let copied =
-            Progress::during("copying", |report| copy((&RealDisk, &from), (&disk, &to), cut_at, report));
-        Ok(copied?)
+            Progress::during("copying", |report| copy((&RealDisk, &from), (&disk, &to), cut_at, report))?;
+        warn_of(&copied.report);
+        if copied.names_members {
+            warn(
+                "the znode /zookeeper/config names the members of an ensemble, and Curator connects to them; let the superuser set it to \
+                 nothing once a server runs alone on this copy",
+            );
+        }
+        let mut lines = Lines::new();
+        lines.line(&written_text(
+            &copied.snapshot,
+            copied.zxid,
+            copied.znodes,
+            copied.sessions,
+            copied.len,
+        ))?;
+        lines.end()
     }
-}
-
-fn show(copied: &Copied) -> Result<ExitCode, Failure> {
-    warn_of(&copied.report);
-    if copied.names_members {
-        warn(
-            "the znode /zookeeper/config names the members of an ensemble, and Curator connects to them; let the superuser set it to \
-             nothing once a server runs alone on this copy",
-        );
-    }
-    let mut lines = Lines::new();
-    lines.line(&written_text(&copied.snapshot, copied.zxid, copied.znodes, copied.sessions, copied.len))?;
-    lines.end()
 }

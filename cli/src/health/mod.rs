@@ -118,10 +118,7 @@ fn look(
     let relay = place.relay(relay);
     let runtime = runtime::start()?;
     let seen = runtime.block_on(async {
-        let mut routes = Vec::new();
-        for host in &place.hosts {
-            routes.push(relay.route(host).await?);
-        }
+        let routes = relay.routes(&place.hosts).await?;
         Ok::<_, Failure>(ask_all(routes, timeout, until).await)
     });
     // The lookup of a name may take longer than the timeout.
@@ -193,13 +190,8 @@ fn print(
             }
         }
     }
-    match unhealthy.is_empty() {
-        true => lines.end(),
-        false => {
-            lines.flush()?;
-            Err(Failure::Several(unhealthy))
-        }
-    }
+    let code = lines.end()?;
+    if unhealthy.is_empty() { Ok(code) } else { Err(Failure::Several(unhealthy)) }
 }
 
 /// Waits in a session.
@@ -213,10 +205,7 @@ fn wait_for_znode(
     let relay = place.relay(relay);
     let runtime = runtime::start()?;
     let outcome = runtime.block_on(async {
-        let mut routes = Vec::new();
-        for host in &place.hosts {
-            routes.push(relay.route(host).await?);
-        }
+        let routes = relay.routes(&place.hosts).await?;
         let server = format!("{}{}", routes.join(","), place.chroot);
         let shown = format!("{}{}", place.hosts.join(","), place.chroot);
         let (mut out, mut notes) = (std::io::stdout(), std::io::stderr());

@@ -30,21 +30,11 @@ impl Place {
     pub(super) fn find(argument: Option<&str>) -> Result<Self, Failure> {
         let of_variable = || env::var(VARIABLE).ok().filter(|address| !address.is_empty());
         let address = argument.map(str::to_owned).or_else(of_variable);
-        Self::named(address.as_deref().unwrap_or(DEFAULT))
-    }
-
-    #[cfg(feature = "shell")]
-    fn named(address: &str) -> Result<Self, Failure> {
-        let Some(zoolet_shell::NamedCluster { address, settings, .. }) =
-            zoolet_shell::named_cluster(address)?
-        else {
-            return Self::parse(address);
-        };
-        Ok(Self { settings, ..Self::parse(&address)? })
-    }
-
-    #[cfg(not(feature = "shell"))]
-    fn named(address: &str) -> Result<Self, Failure> {
+        let address = address.as_deref().unwrap_or(DEFAULT);
+        #[cfg(feature = "shell")]
+        if let Some(cluster) = zoolet_shell::named_cluster(address)? {
+            return Ok(Self { settings: cluster.settings, ..Self::parse(&cluster.address)? });
+        }
         Self::parse(address)
     }
 

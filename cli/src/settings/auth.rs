@@ -11,7 +11,7 @@ use super::secret::Secret;
 const SECTION: &str = "Server";
 
 /// What was set of authentication.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AuthParts {
     pub(crate) jaas: Option<PathBuf>,
     pub(crate) section: Option<String>,
@@ -21,28 +21,12 @@ pub(crate) struct AuthParts {
     /// The schemes that are asked for by name.
     pub(crate) sasl: bool,
     pub(crate) x509: bool,
-    pub(crate) digest: bool,
+    /// Whether the scheme digest is switched off.
+    pub(crate) without_digest: bool,
     pub(crate) enforce: bool,
     pub(crate) schemes: Vec<AuthScheme>,
     /// Takes precedence over the other two.
     pub(crate) require_sasl: bool,
-}
-
-impl Default for AuthParts {
-    fn default() -> Self {
-        Self {
-            jaas: None,
-            section: None,
-            super_password: None,
-            users: None,
-            sasl: false,
-            x509: false,
-            digest: true,
-            enforce: false,
-            schemes: Vec::new(),
-            require_sasl: false,
-        }
-    }
 }
 
 impl AuthParts {
@@ -109,7 +93,7 @@ impl AuthParts {
                 AuthScheme::X509 if !tls && !self.x509 => Some(SettingMistake::Together(
                     "clients are required to have a certificate, and there is no TLS: set secureClientPort (--tls-bind)",
                 )),
-                AuthScheme::Digest if !self.digest => Some(SettingMistake::Together(
+                AuthScheme::Digest if self.without_digest => Some(SettingMistake::Together(
                     "clients are required to authenticate by scheme digest, which DigestAuthenticationProvider.enabled = false switches \
                      off",
                 )),
@@ -122,7 +106,7 @@ impl AuthParts {
     /// The builder with these settings.
     pub(super) fn apply(self, server: ServerBuilder) -> ServerBuilder {
         let required = self.required();
-        let server = server.digest(self.digest).enforce_auth(required);
+        let server = server.digest(!self.without_digest).enforce_auth(required);
         let server = if self.x509 { server.x509(true) } else { server };
         let server = if self.sasl { server.sasl_scheme(true) } else { server };
         self.users.into_iter().fold(server, ServerBuilder::sasl)

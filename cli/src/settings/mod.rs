@@ -29,7 +29,7 @@ use tls::TlsParts;
 
 pub(crate) use doubtful::directory_of_file;
 pub(crate) use flags::Flags;
-pub(crate) use table::{DIR, GROUPS, SettingGroup, SettingRow};
+pub(crate) use table::{DIR, GROUPS, SettingGroup, SettingRow, bare};
 pub(crate) use written::{Written, compression, directory};
 
 /// The address if none is given.

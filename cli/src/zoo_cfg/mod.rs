@@ -17,9 +17,9 @@ use std::path::Path;
 
 use crate::settings::{DIR, SettingRow, Settings, Written, directory_of_file};
 pub(crate) use error::ConfigError;
+use error::LineMistake;
 use members::Members;
 use properties::Entry;
-use protections::Refusal;
 
 /// The content of a file.
 #[derive(Debug, Default)]
@@ -37,9 +37,13 @@ pub(crate) struct ZooCfg {
 impl ZooCfg {
     /// Whether every value can be used, if perhaps not what it asks for.
     pub(crate) fn has_valid_values(&self) -> bool {
-        self.mistakes
-            .iter()
-            .all(|mistake| matches!(mistake, ConfigError::Unsupported { .. } | ConfigError::Misspelt { .. }))
+        let is_unmet = |mistake: &ConfigError| match mistake {
+            ConfigError::Line { mistake, .. } => {
+                matches!(mistake, LineMistake::Unsupported { .. } | LineMistake::Misspelt { .. })
+            }
+            ConfigError::Read { .. } => false,
+        };
+        self.mistakes.iter().all(is_unmet)
     }
 }
 
@@ -56,8 +60,8 @@ pub(crate) fn read(file: &Path) -> Result<ZooCfg, ConfigError> {
 
 /// The entries of a file. ZooKeeper trims keys and values.
 fn entries(file: &Path, bytes: &[u8]) -> Result<Vec<Entry>, ConfigError> {
-    let entries = properties::parse(bytes)
-        .map_err(|bad| ConfigError::Escape { file: file.to_owned(), line: bad.line })?;
+    let entries =
+        properties::parse(bytes).map_err(|bad| ConfigError::at(file, bad.line, LineMistake::Escape))?;
     let trimmed = |Entry { line, key, value }: Entry| Entry {
         line,
         key: key.trim().to_owned(),
@@ -79,10 +83,8 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
             given.push((row, entry));
             continue;
         }
-        match protections::judge(&entry.key, &entry.value) {
-            Some(Ok(())) => {}
-            Some(Err(Refusal::Missing(hint))) => mistakes.push(ConfigError::unsupported(file, &entry, hint)),
-            Some(Err(Refusal::Invalid(hint))) => mistakes.push(ConfigError::invalid(file, &entry, hint)),
+        match protections::judge(file, &entry) {
+            Some(judged) => mistakes.extend(judged.err()),
             None => match warnings::meant(&entry.key).filter(|meant| meant.protects) {
                 Some(meant) => mistakes.push(ConfigError::misspelt(file, &entry, meant.key)),
                 None => {

@@ -1,6 +1,10 @@
 //! Keys that ask for a protection that is not there. To ignore one would leave the server open, so it is an error.
 
-use crate::settings::Written;
+use std::path::Path;
+
+use super::ConfigError;
+use super::properties::Entry;
+use crate::settings::{Written, bare};
 
 /// A protection that is not there, and the key that asks for it.
 struct Protection {
@@ -57,32 +61,22 @@ const PROTECTIONS: &[Protection] = &[
     row("ensembleAuthName", If(|value| !value.is_empty()), "the scheme ensemble"),
 ];
 
-/// Why a key is refused, if it asks for a protection that is not there. `None` if no protection belongs to it.
-pub(super) fn judge(spelling: &str, value: &str) -> Option<Result<(), Refusal>> {
-    let name = spelling.strip_prefix("zookeeper.").unwrap_or(spelling);
-    let matching = |row: &&Protection| name == row.key;
-    let mut rows = PROTECTIONS.iter().filter(matching).peekable();
-    rows.peek()?;
-    Some(rows.try_for_each(|row| match row.asked.by(value) {
+/// Why a line is refused, if it asks for a protection that is not there. `None` if no protection belongs to its key.
+pub(super) fn judge(file: &Path, entry: &Entry) -> Option<Result<(), ConfigError>> {
+    let row = PROTECTIONS.iter().find(|row| row.key == bare(&entry.key))?;
+    Some(match row.asked.by(&entry.value) {
         Ok(false) => Ok(()),
         Ok(true) => {
-            Err(Refusal::Missing(format!("{} is not supported; remove the key to run without it", row.what)))
+            let hint = format!("{} is not supported; remove the key to run without it", row.what);
+            Err(ConfigError::unsupported(file, entry, hint))
         }
-        Err(hint) => Err(Refusal::Invalid(hint)),
-    }))
+        Err(hint) => Err(ConfigError::invalid(file, entry, hint)),
+    })
 }
 
 /// The names of the keys, for the search of misspelt ones.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PROTECTIONS.iter().map(|row| row.key)
-}
-
-/// Why a key is refused.
-pub(super) enum Refusal {
-    /// What it asks for is not there.
-    Missing(String),
-    /// What its value must be.
-    Invalid(String),
 }
 
 /// With another algorithm no digest of an ACL in the data would match.

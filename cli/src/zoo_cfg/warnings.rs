@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::protections;
-use crate::settings::{GROUPS, SettingGroup};
+use crate::settings::{GROUPS, SettingGroup, bare};
 use crate::text::quoted;
 
 /// What deserves a warning, the likely mistakes first. Values are omitted, as some of them are secrets.
@@ -31,7 +31,7 @@ pub(super) fn listed(file: &Path, what: &str, names: &[String]) -> Option<String
 
 /// Why a key is ignored, if that needs an explanation.
 fn why_ignored(spelling: &str) -> Option<&'static str> {
-    match spelling.strip_prefix("zookeeper.").unwrap_or(spelling) {
+    match bare(spelling) {
         "closeSessionTxn.enabled" => Some("the list of ephemerals is always written"),
         "client.certReload" => Some("certificates are always reloaded"),
         "requireClientAuthScheme" => Some(
@@ -54,7 +54,7 @@ pub(super) struct Meant {
 /// The key that a misspelt one most likely means. No key of ZooKeeper is as close to another.
 pub(super) fn meant(spelling: &str) -> Option<Meant> {
     const TYPING_ERRORS: usize = 2;
-    let name = spelling.strip_prefix("zookeeper.").unwrap_or(spelling).to_lowercase();
+    let name = bare(spelling).to_lowercase();
     let of_group = |group: &'static SettingGroup| {
         group.rows.iter().filter_map(|row| row.key).map(|key| (key, group.protects))
     };

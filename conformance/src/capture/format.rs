@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::error::CaptureError;
 
 /// The first bytes of every capture. The last of them is the version of the format.
-const MAGIC: [u8; 8] = *b"zlcaptr\x01";
+pub(super) const MAGIC: [u8; 8] = *b"zlcaptr\x01";
 
 /// The bytes of a record before its content, without their checksum.
 const HEADER: usize = 4 + 8 + 4 + 1;
@@ -70,11 +70,6 @@ impl RecordKind {
         Self::EndedByServer,
         Self::Finished,
     ];
-}
-
-/// Begins a file.
-pub(super) fn write_magic(out: &mut impl Write) -> io::Result<()> {
-    out.write_all(&MAGIC)
 }
 
 /// Appends a record.
@@ -228,8 +223,7 @@ mod tests {
     }
 
     fn file(finished: bool) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        write_magic(&mut bytes).unwrap();
+        let mut bytes = MAGIC.to_vec();
         records().iter().for_each(|record| write_record(record, &mut bytes).unwrap());
         if finished {
             let last = Record { kind: RecordKind::Finished, content: Bytes::new(), ..records()[0].clone() };

@@ -95,17 +95,12 @@ fn with_zeros(payload: Bytes, place: impl FnOnce(&[u8]) -> Option<std::ops::Rang
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
     use zoolet_proto::records::{AuthPacket, ConnectRequest, ConnectResponse, SaslToken};
-    use zoolet_proto::{Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame};
+    use zoolet_proto::{Reply, ReplyHeader, Request, SessionId, Xid, Zxid};
 
     use super::*;
+    use crate::wire::encoding::payload;
 
     const SECRET: &[u8] = b"0123456789abcdef";
-
-    fn payload(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
-        let mut bytes = BytesMut::new();
-        encode(&mut bytes);
-        bytes.freeze().slice(frame::PREFIX..)
-    }
 
     fn has(payload: &[u8], part: &[u8]) -> bool {
         payload.windows(part.len()).any(|window| window == part)

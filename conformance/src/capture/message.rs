@@ -4,12 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::format::{Record, RecordKind, Records};
-use crate::capture::format::OBSERVER;
+use super::format::{OBSERVER, Record, RecordKind, Records};
 use crate::error::CaptureError;
 use crate::wire::conversation::{Conversation, FromClient, FromServer};
-use crate::wire::fields::reply_fields;
-use crate::wire::fields::{Fields, Value, named, of_connect, of_connected, of_event, show};
+use crate::wire::fields::{Fields, Value, named, of_connect, of_connected, of_event, reply_fields, show};
 use crate::wire::requests::{of_incoming, operation_or_number};
 
 /// A message of a client or a server, or another thing that has happened on a connection.

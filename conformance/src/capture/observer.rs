@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use bytes::BytesMut;
 use tokio::time::{interval, timeout};
 use zoolet_proto::records::AddWatch;
-use zoolet_proto::{AddWatchMode, EventType, OpCode, Reply, Request, Xid, frame};
+use zoolet_proto::{AddWatchMode, EventType, Reply, Request};
 
 use super::proxy::Recorder;
 use super::writer::CaptureEvent;
 use crate::error::CaptureError;
 use crate::wire::connection::{ANSWER_LIMIT, Connection, ReceiveError};
+use crate::wire::encoding::payload;
 
 /// How often the session is kept alive: less than the time that a [`Connection`] waits.
 const PING: Duration = Duration::from_secs(3);
@@ -56,9 +56,7 @@ impl Observer {
                 _ = &mut stop => break,
                 event = self.connection.event() => match event {
                     Ok((zxid, event)) if event.kind == EventType::NodeDeleted => {
-                        let mut bytes = BytesMut::new();
-                        Reply::encode_event(zxid, event.kind, &event.path, &mut bytes);
-                        let payload = bytes.freeze().slice(frame::PREFIX..);
+                        let payload = payload(|out| Reply::encode_event(zxid, event.kind, &event.path, out));
                         if recorder.record(CaptureEvent::Observed(payload)).await.is_err() {
                             break;
                         }
@@ -67,9 +65,7 @@ impl Observer {
                     Err(error) => return Err(error),
                 },
                 // Whatever else comes: events do not keep a session alive.
-                _ = pings.tick() => {
-                    let _ = self.connection.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await;
-                }
+                _ = pings.tick() => drop(self.connection.ping().await),
             }
         }
         // Whoever has stopped the capture does not wait for a server that does not answer.

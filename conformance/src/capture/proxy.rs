@@ -16,9 +16,9 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::oneshot;
 
+use super::format::OBSERVER;
 use super::observer::Observer;
 use super::writer::{self, CaptureEvent, Captured, End, Seen};
-use crate::capture::format::OBSERVER;
 use crate::error::CaptureError;
 use crate::wire::connection::is_local;
 use crate::wire::proxy::{Proxy, connect};
@@ -51,8 +51,21 @@ impl Capture {
     pub async fn start(listen: &str, server: &str, path: &Path) -> Result<Self, CaptureError> {
         let observer = Observer::start(server).await?;
         let (seen, waiting) = mpsc::channel(WAITING);
-        let (begun, unforwarded) = (Instant::now(), Arc::default());
-        let proxy = record_all(listen, server.into(), begun, seen.clone(), Arc::clone(&unforwarded)).await;
+        let (begun, unforwarded) = (Instant::now(), Arc::<OnceLock<_>>::default());
+        let (server, failed, recorded) = (Arc::<str>::from(server), Arc::clone(&unforwarded), seen.clone());
+        let mut number = OBSERVER;
+        let serve = move |client| {
+            number += 1;
+            let recorder = Recorder { number, begun, seen: recorded.clone() };
+            let (server, failed) = (Arc::clone(&server), Arc::clone(&failed));
+            async move {
+                if let Ok(Some(error)) = forward_both(client, &server, recorder).await {
+                    _ = failed.set(error);
+                }
+            }
+        };
+        // A client that could not be accepted comes again, or is gone already.
+        let proxy = Proxy::start(listen, |_| (), serve).await;
         let refused = |source| CaptureError::Listen { address: listen.to_owned(), source };
         let proxy = proxy.map_err(refused)?;
         let file = File::create(path).map_err(|source| CaptureError::write(path, source))?;
@@ -64,7 +77,7 @@ impl Capture {
 
     /// Where clients connect to.
     pub fn address(&self) -> SocketAddr {
-        self.proxy.address()
+        self.proxy.address
     }
 
     /// Forwards and records until `stop` is ready. All connections are cut then, and the file is whole.
@@ -100,29 +113,6 @@ impl Capture {
         })?;
         Ok(Captured { warnings, ..written })
     }
-}
-
-/// Listens, and records the connections of all clients.
-async fn record_all(
-    listen: &str,
-    server: Arc<str>,
-    begun: Instant,
-    seen: Sender<Seen>,
-    unforwarded: Arc<OnceLock<io::Error>>,
-) -> io::Result<Proxy> {
-    let mut number = OBSERVER;
-    let serve = move |client| {
-        number += 1;
-        let recorder = Recorder { number, begun, seen: seen.clone() };
-        let (server, unforwarded) = (Arc::clone(&server), Arc::clone(&unforwarded));
-        async move {
-            if let Ok(Some(error)) = forward_both(client, &server, recorder).await {
-                _ = unforwarded.set(error);
-            }
-        }
-    };
-    // A client that could not be accepted comes again, or is gone already.
-    Proxy::start(listen, |_| (), serve).await
 }
 
 /// Records what happens on a connection.

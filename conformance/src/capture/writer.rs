@@ -10,9 +10,8 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::format::{Record, RecordKind, write_magic, write_record};
+use super::format::{MAGIC, OBSERVER, Record, RecordKind, write_record};
 use super::mask::Mask;
-use crate::capture::format::OBSERVER;
 use crate::error::CaptureError;
 use crate::wire::conversation::Frames;
 
@@ -65,7 +64,7 @@ pub(super) fn write(file: File, path: &Path, mut seen: Receiver<Seen>) -> Result
         captured: Captured::default(),
         last: Duration::ZERO,
     };
-    write_magic(&mut writer.out).map_err(fail)?;
+    writer.out.write_all(&MAGIC).map_err(fail)?;
     loop {
         let next = match seen.try_recv() {
             Ok(next) => next,

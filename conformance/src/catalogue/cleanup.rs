@@ -1,5 +1,6 @@
 //! Removes the subtree of a case from a server that may say anything.
 
+use thiserror::Error;
 use zoolet_proto::records::{Delete, GetChildren, SetAcl};
 use zoolet_proto::{AclList, ErrorCode, Reply, Request};
 
@@ -24,27 +25,14 @@ pub(crate) enum Removed {
 }
 
 /// Why a removal was given up.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub(crate) enum Unremoved {
     /// The server does not answer, or not as a ZooKeeper does.
-    Silent(ReceiveError),
+    #[error(transparent)]
+    Silent(#[from] ReceiveError),
     /// What it lists cannot be what was created.
+    #[error("{0}")]
     Unruly(String),
-}
-
-impl From<ReceiveError> for Unremoved {
-    fn from(error: ReceiveError) -> Self {
-        Self::Silent(error)
-    }
-}
-
-impl std::fmt::Display for Unremoved {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Silent(error) => error.fmt(f),
-            Self::Unruly(what) => f.write_str(what),
-        }
-    }
 }
 
 /// Removes a subtree as far as the server allows: a case may have locked itself out.
@@ -52,7 +40,7 @@ impl std::fmt::Display for Unremoved {
 /// # Errors
 /// If the removal was given up. Nothing that the server says can make it go on for ever.
 pub(crate) async fn remove(owner: &mut Connection, root: &str) -> Result<Removed, Unremoved> {
-    let time = owner.limit() * ANSWERS;
+    let time = owner.limit * ANSWERS;
     let removing = async {
         let (paths, mut removed, unruly) = walk(owner, root).await?;
         // Children come after their parents.

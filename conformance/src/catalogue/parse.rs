@@ -109,31 +109,21 @@ fn step(line: &str) -> Result<Step, String> {
             ));
         }
     };
-    let word = match cursor.peek() {
-        Some(Token::Word(word)) => word.clone(),
-        _ => return Err("what the connection does is missing".to_owned()),
-    };
-    let action = match word.as_str() {
-        "reply" | "event" | "open" | "quiet" | "drop" | "ended" | "send" | "bytes" => {
-            cursor.skip();
-            match word.as_str() {
-                "reply" => Action::Reply(patterns(&mut cursor)?),
-                "event" => Action::Event(event(&mut cursor)?),
-                "open" => {
-                    let draft = Draft::handshake(&mut cursor)?;
-                    Action::Open(draft, expected(&mut cursor)?.unwrap_or_else(Patterns::ok))
-                }
-                "send" => Action::Send(Draft::parse(&mut cursor)?, None),
-                "bytes" => Action::Bytes(cursor.text("bytes in quotes")?),
-                "quiet" => Action::Quiet,
-                "drop" => Action::Drop,
-                _ => Action::Ended,
-            }
+    let action = match cursor.word("what the connection does")?.as_str() {
+        "reply" => Action::Reply(patterns(&mut cursor)?),
+        "event" => Action::Event(event(&mut cursor)?),
+        "open" => {
+            let draft = Draft::handshake(&mut cursor)?;
+            Action::Open(draft, expected(&mut cursor)?)
         }
-        _ => {
-            let draft = Draft::parse(&mut cursor)?;
-            let expected = expected(&mut cursor)?;
-            Action::Send(draft, Some(expected.unwrap_or_else(Patterns::ok)))
+        "send" => Action::Send(Draft::parse(&mut cursor)?, None),
+        "bytes" => Action::Bytes(cursor.text("bytes in quotes")?),
+        "quiet" => Action::Quiet,
+        "drop" => Action::Drop,
+        "ended" => Action::Ended,
+        operation => {
+            let draft = Draft::of_operation(operation, &mut cursor)?;
+            Action::Send(draft, Some(expected(&mut cursor)?))
         }
     };
     match cursor.peek() {
@@ -142,13 +132,13 @@ fn step(line: &str) -> Result<Step, String> {
     }
 }
 
-/// `-> ok path=~/n`, if it is there.
-fn expected(cursor: &mut Cursor) -> Result<Option<Patterns>, String> {
+/// `-> ok path=~/n`, or success if it is not there.
+fn expected(cursor: &mut Cursor) -> Result<Patterns, String> {
     if cursor.peek() != Some(&Token::Arrow) {
-        return Ok(None);
+        return Ok(Patterns::ok());
     }
     cursor.skip();
-    patterns(cursor).map(Some)
+    patterns(cursor)
 }
 
 /// `ok path=~/n`: the result, and fields.

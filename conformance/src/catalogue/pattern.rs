@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::wire::fields::quoted;
-use crate::wire::fields::{Fields, Value};
+use crate::wire::fields::{Fields, Value, field, quoted};
 
 /// Values that a case has given names to.
 pub(crate) type Names = HashMap<String, Value>;
@@ -42,9 +41,7 @@ impl Patterns {
     /// Compares a frame. Fails with what is wrong.
     pub(crate) fn check(&self, fields: &Fields, names: &mut Names) -> Result<(), String> {
         for (name, pattern) in &self.0 {
-            let Some((_, value)) = fields.iter().find(|(field, _)| field == name) else {
-                return Err(format!("it has no {name}"));
-            };
+            let value = field(fields, name).ok_or_else(|| format!("it has no {name}"))?;
             pattern.check(value, names).map_err(|wrong| match name.as_str() {
                 "result" => wrong,
                 name => format!("{name} {wrong}"),

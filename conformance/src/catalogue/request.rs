@@ -6,8 +6,7 @@ use std::iter;
 
 use bytes::{BufMut, BytesMut};
 
-use crate::catalogue::lex::Cursor;
-use crate::catalogue::lex::Token;
+use crate::catalogue::lex::{Cursor, Token};
 use crate::catalogue::pattern::Names;
 use crate::wire::acl::AclEntry;
 use crate::wire::encoding::{put_bytes, put_count};
@@ -66,7 +65,12 @@ impl Draft {
     /// Reads a request up to `->`, `;`, `}` or the end.
     pub(crate) fn parse(cursor: &mut Cursor) -> Result<Self, String> {
         let name = cursor.word("the name of an operation")?;
-        match name.as_str() {
+        Self::of_operation(&name, cursor)
+    }
+
+    /// The same after the name of the operation.
+    pub(crate) fn of_operation(name: &str, cursor: &mut Cursor) -> Result<Self, String> {
+        match name {
             "multi" => Self::whole(MULTI, Body::Parts(parts(cursor)?), cursor),
             "multiRead" => Self::whole(MULTI_READ, Body::Parts(parts(cursor)?), cursor),
             "raw" => {
@@ -76,15 +80,13 @@ impl Draft {
                 Self::whole(code, body, cursor)
             }
             _ => {
-                let operation =
-                    OPERATIONS.iter().find(|operation| operation.name == name).ok_or_else(|| {
-                        let known: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
-                        format!(
-                            "`{name}` is not an operation; known are multi, multiRead, raw, {}",
-                            known.join(", ")
-                        )
-                    })?;
-                Self::of(operation, cursor)
+                let operation = OPERATIONS.iter().find(|operation| operation.name == name);
+                let unknown = || {
+                    let known: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
+                    let known = known.join(", ");
+                    format!("`{name}` is not an operation; known are multi, multiRead, raw, {known}")
+                };
+                Self::of(operation.ok_or_else(unknown)?, cursor)
             }
         }
     }
@@ -110,7 +112,8 @@ impl Draft {
             match name.as_str() {
                 "xid" => xid = Some(self::xid(cursor)?),
                 name => {
-                    damage.push(self::damage(name, cursor)?.ok_or_else(|| format!("it has no `{name}`"))?)
+                    let change = Damage::parse(name, cursor)?;
+                    damage.push(change.ok_or_else(|| format!("it has no `{name}`"))?);
                 }
             }
         }
@@ -130,7 +133,7 @@ impl Draft {
             if let Some(name) = cursor.key() {
                 if name == "xid" {
                     xid = Some(self::xid(cursor)?);
-                } else if let Some(change) = self::damage(&name, cursor)? {
+                } else if let Some(change) = Damage::parse(&name, cursor)? {
                     damage.push(change);
                 } else {
                     let at = place(&name).ok_or_else(|| {
@@ -249,18 +252,13 @@ fn xid(cursor: &mut Cursor) -> Result<i32, String> {
     text.parse().map_err(|_| format!("`{text}` is not an xid"))
 }
 
-/// `cut=3`, `poke=-1:255` or `extra=3`. None if `name` is none of them.
-fn damage(name: &str, cursor: &mut Cursor) -> Result<Option<Damage>, String> {
-    if !Damage::NAMES.contains(&name) {
-        return Ok(None);
-    }
-    Damage::parse(name, &cursor.word("a number")?).map(Some)
-}
-
 impl Damage {
-    const NAMES: [&str; 3] = ["cut", "poke", "extra"];
-
-    fn parse(name: &str, text: &str) -> Result<Self, String> {
+    /// `cut=3`, `poke=-1:255` or `extra=3`, whose name is read. None if `name` is none of them.
+    fn parse(name: &str, cursor: &mut Cursor) -> Result<Option<Self>, String> {
+        if !["cut", "poke", "extra"].contains(&name) {
+            return Ok(None);
+        }
+        let text = cursor.word("a number")?;
         let damage = match text.split_once(':') {
             None if name == "cut" => text.parse().ok().map(Damage::Cut),
             None if name == "extra" => text.parse().ok().map(Damage::Extra),
@@ -269,7 +267,8 @@ impl Damage {
             }
             _ => None,
         };
-        damage.ok_or_else(|| format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3"))
+        let none = || format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3");
+        damage.map(Some).ok_or_else(none)
     }
 
     /// Changes what begins at `start`.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use zoolet_proto::records::{AuthPacket, Create, Exists, SetData};
-use zoolet_proto::{AclList, ErrorCode, Request, Zxid};
+use zoolet_proto::records::{AuthPacket, Exists, SetData};
+use zoolet_proto::{ErrorCode, Request, Zxid};
 
 use crate::catalogue::case::Case;
 use crate::catalogue::cleanup::{Removed, Unremoved, remove};
@@ -13,8 +13,8 @@ use crate::catalogue::pattern::{Names, SUPER_NAME};
 use crate::catalogue::scene::Scene;
 use crate::error::RunError;
 use crate::wire::connection::Connection;
-use crate::wire::fields::QUOTAS;
-use crate::wire::fields::Value;
+use crate::wire::fields::{QUOTAS, Value};
+use crate::wire::requests::create;
 
 /// The outcome of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,9 +53,10 @@ impl fmt::Display for Failure {
 /// Runs cases on a server. Each gets a subtree of its own, which is deleted afterwards.
 #[derive(Debug)]
 pub struct Runner {
-    address: String,
+    /// The server, as HOST:PORT.
+    pub(crate) address: String,
     /// How long the server may take for an answer.
-    limit: Duration,
+    pub(crate) limit: Duration,
     /// The parent of the subtrees.
     root: String,
     /// Those of the super user.
@@ -167,16 +168,6 @@ impl Runner {
         Err(left("it is still there after it was deleted"))
     }
 
-    /// The server, as HOST:PORT.
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// How long the server may take for an answer.
-    pub(crate) fn limit(&self) -> Duration {
-        self.limit
-    }
-
     /// The path of a subtree of its own.
     pub(crate) fn subtree(&self, name: &str) -> String {
         format!("{}/{name}", self.root)
@@ -211,9 +202,7 @@ impl Runner {
         owner: &mut Connection,
         path: &str,
     ) -> Result<Result<Zxid, ErrorCode>, RunError> {
-        let create =
-            Create { path: path.to_owned(), data: Some(Bytes::new()), acl: Some(AclList::OPEN), flags: 0 };
-        match owner.ask(&Request::Create(create)).await {
+        match owner.ask(&Request::Create(create(path, ""))).await {
             Ok((None, zxid, _)) => Ok(Ok(zxid)),
             Ok((Some(error), ..)) => Ok(Err(error)),
             Err(error) => Err(self.fail(&error.to_string())),

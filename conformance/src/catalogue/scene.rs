@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytes::BytesMut;
-use zoolet_proto::{OpCode, Xid, frame};
+use bytes::{Bytes, BytesMut};
 
 use crate::catalogue::case::{Action, Case, Step};
 use crate::catalogue::lex::Cursor;
@@ -11,6 +10,7 @@ use crate::catalogue::pattern::{Names, Patterns};
 use crate::catalogue::request::Draft;
 use crate::catalogue::run::{Failure, Runner};
 use crate::wire::connection::{Connection, Frame, ReceiveError};
+use crate::wire::encoding::framed;
 use crate::wire::fields::{Fields, Value, show};
 
 /// A case that runs.
@@ -53,25 +53,8 @@ impl<'r> Scene<'r> {
     /// # Errors
     /// If a connection cannot be opened: why.
     pub(crate) async fn play(mut self, case: &Case) -> Result<Result<(), Failure>, String> {
-        let mut outcome = Ok(());
         let mut steps = Vec::new();
-        for step in &case.steps {
-            steps.push(step.text.clone());
-            outcome = self.step(step).await;
-            if outcome.is_err() {
-                break;
-            }
-        }
-        if outcome.is_ok() {
-            let names: Vec<_> = self.connections.keys().copied().collect();
-            for name in names {
-                outcome = self.quiet(name).await;
-                if outcome.is_err() {
-                    steps.push(format!("{name} quiet (after every case)"));
-                    break;
-                }
-            }
-        }
+        let outcome = self.steps(case, &mut steps).await;
         for connection in self.connections.values_mut() {
             connection.close().await;
         }
@@ -79,6 +62,20 @@ impl<'r> Scene<'r> {
             Some(reason) => Err(reason),
             None => Ok(outcome.map_err(|StepFailure { reason, came }| Failure { steps, reason, came })),
         }
+    }
+
+    /// Makes the steps of a case. `done` gets their texts, up to the one that fails.
+    async fn steps(&mut self, case: &Case, done: &mut Vec<String>) -> Result<(), StepFailure> {
+        for step in &case.steps {
+            done.push(step.text.clone());
+            self.step(step).await?;
+        }
+        let names: Vec<_> = self.connections.keys().copied().collect();
+        for name in names {
+            let quiet = self.quiet(name).await;
+            quiet.inspect_err(|_| done.push(format!("{name} quiet (after every case)")))?;
+        }
+        Ok(())
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), StepFailure> {
@@ -118,7 +115,7 @@ impl<'r> Scene<'r> {
 
     /// What has come before the reply to a ping was expected by some line.
     async fn quiet(&mut self, name: char) -> Result<(), StepFailure> {
-        self.connection(name).await?.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await?;
+        self.connection(name).await?.ping().await?;
         self.expect(name, &Patterns::ok(), Kind::Reply).await
     }
 
@@ -133,7 +130,7 @@ impl<'r> Scene<'r> {
 
     async fn open(&mut self, name: char, draft: &Draft, expected: &Patterns) -> Result<(), StepFailure> {
         let bytes = self.handshake(draft)?;
-        let connecting = Connection::to(self.runner.address(), self.runner.limit()).await;
+        let connecting = Connection::to(&self.runner.address, self.runner.limit).await;
         let mut connection = connecting.map_err(|error| {
             let reason = format!("cannot connect: {error}");
             self.unreachable = Some(reason.clone());
@@ -152,14 +149,10 @@ impl<'r> Scene<'r> {
     }
 
     /// The bytes to open a connection with.
-    fn handshake(&self, draft: &Draft) -> Result<BytesMut, String> {
-        let (mut record, mut bytes) = (BytesMut::new(), BytesMut::new());
+    fn handshake(&self, draft: &Draft) -> Result<Bytes, String> {
+        let mut record = BytesMut::new();
         draft.encode(self.root, &self.names, &mut record)?;
-        if draft.is_raw() {
-            return Ok(record);
-        }
-        frame::put(&mut bytes, |out| out.extend_from_slice(&record));
-        Ok(bytes)
+        Ok(if draft.is_raw() { record.freeze() } else { framed(&record) })
     }
 
     async fn send(&mut self, name: char, draft: &Draft) -> Result<(), StepFailure> {

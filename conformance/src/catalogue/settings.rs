@@ -1,7 +1,7 @@
 //! Finds out which settings a server has that its answers depend on.
 
 use bytes::Bytes;
-use zoolet_proto::records::{Create, CreateTtl, Reconfig};
+use zoolet_proto::records::{CreateTtl, Reconfig};
 use zoolet_proto::{AclList, ErrorCode, Request};
 
 use crate::catalogue::case::Setting;
@@ -9,6 +9,7 @@ use crate::catalogue::run::Runner;
 use crate::error::RunError;
 use crate::wire::connection::Connection;
 use crate::wire::fields::QUOTAS;
+use crate::wire::requests::create;
 
 /// A persistent znode with a TTL.
 const WITH_TTL: i32 = 5;
@@ -65,9 +66,7 @@ async fn enforces_quotas(connection: &mut Connection, root: &str) -> bool {
         (format!("{root}/second"), "", Some(ErrorCode::QuotaExceeded)),
     ];
     for (path, data, expected) in steps {
-        let data = Some(Bytes::from_static(data.as_bytes()));
-        let create = Create { path, data, acl: Some(AclList::OPEN), flags: 0 };
-        match connection.ask(&Request::Create(create)).await {
+        match connection.ask(&Request::Create(create(path, data))).await {
             Ok((error, ..)) if error == expected => {}
             _ => return false,
         }

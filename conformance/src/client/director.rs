@@ -32,6 +32,7 @@ pub(crate) enum Disposition {
     DeliverThenExpire,
 }
 
+#[derive(Default)]
 pub(crate) struct Director {
     disturbance: Disturbance,
     /// How many connections were closed at once.
@@ -69,19 +70,8 @@ pub(crate) struct Progress {
 
 impl Director {
     pub(crate) fn new(disturbance: Disturbance) -> Self {
-        Self {
-            disturbance,
-            refused: 0,
-            cuts: Vec::new(),
-            lagging: None,
-            has_met_lagging: false,
-            returns: 0,
-            was_refused_session: false,
-            replies: 0,
-            longest_idle: Duration::ZERO,
-            watched: 0,
-            has_read: HasRead::default(),
-        }
+        // Nothing has happened yet.
+        Self { disturbance, ..Self::default() }
     }
 
     /// Whether a connection to a port is let in.
@@ -101,7 +91,7 @@ impl Director {
         if self.disturbance != Disturbance::Lagging || self.cuts.is_empty() {
             return true;
         }
-        let (lagging, zxid) = *self.lagging.get_or_insert((port, Zxid(judge.seen().0 - 1)));
+        let (lagging, zxid) = *self.lagging.get_or_insert((port, Zxid(judge.seen.0 - 1)));
         self.has_met_lagging |= port == lagging;
         port != lagging || connect.last_zxid_seen <= zxid
     }
@@ -227,7 +217,7 @@ impl Director {
             // A server closes such a connection, so that nothing else can be judged.
             Disturbance::ManyWatches if judge.has_shown(ClientRule::Oversized) => Ok(()),
             Disturbance::ManyWatches => watched(1),
-            Disturbance::Reconnect => is_cut().and_then(|()| returned()),
+            Disturbance::Reconnect | Disturbance::Moved => is_cut().and_then(|()| returned()),
             Disturbance::Auth => {
                 let has_auth =
                     !self.cuts.is_empty() || (1..=connections).any(|number| judge.has_auth(number));
@@ -239,7 +229,6 @@ impl Director {
                 unless(!self.cuts.is_empty(), "no write was done after the ninth reply of a connection")?;
                 returned()
             }
-            Disturbance::Moved => is_cut().and_then(|()| returned()),
             Disturbance::Lagging => {
                 is_cut()?;
                 unless(self.has_met_lagging, "the program ended before it tried another server")?;

@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use bytes::Bytes;
+use zoolet_proto::records::SetWatches2;
 use zoolet_proto::{OpCode, Request, frame};
 
 use crate::client::rule::ClientRule;
@@ -83,35 +84,31 @@ impl fmt::Display for Evidence {
 
 /// What a request is about: its path and its watch, or its watches.
 fn describe(request: &Request) -> String {
-    let list = |zxid, lists: &[(&str, &Vec<String>)]| {
-        let mut text = format!(" relativeZxid={zxid}");
-        for (name, paths) in lists.iter().filter(|(_, paths)| !paths.is_empty()) {
-            let first = paths.first().map_or("", String::as_str);
-            let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
-            let _ = write!(text, " {name}=[{}{more}]", short(first));
-        }
-        text
-    };
     match request {
-        Request::SetWatches(set) => {
-            list(set.relative_zxid, &[("data", &set.data), ("exist", &set.exist), ("child", &set.child)])
-        }
-        Request::SetWatches2(set) => list(
-            set.relative_zxid,
-            &[
-                ("data", &set.data),
-                ("exist", &set.exist),
-                ("child", &set.child),
-                ("persistent", &set.persistent),
-                ("recursive", &set.recursive),
-            ],
-        ),
+        Request::SetWatches(set) => of_watches(&set.clone().into()),
+        Request::SetWatches2(set) => of_watches(set),
         Request::Auth(auth) => format!(" {}", auth.scheme.as_deref().unwrap_or("null")),
         Request::Exists(read) => of_read(&read.path, read.watch),
         Request::GetData(read) => of_read(&read.path, read.watch),
         Request::GetChildren(read) | Request::GetChildren2(read) => of_read(&read.path, read.watch),
         _ => request.paths().iter().map(|path| format!(" {}", short(path))).collect(),
     }
+}
+
+fn of_watches(set: &SetWatches2) -> String {
+    let mut text = format!(" relativeZxid={}", set.relative_zxid);
+    for (name, paths) in [
+        ("data", &set.data),
+        ("exist", &set.exist),
+        ("child", &set.child),
+        ("persistent", &set.persistent),
+        ("recursive", &set.recursive),
+    ] {
+        let Some(first) = paths.first() else { continue };
+        let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+        let _ = write!(text, " {name}=[{}{more}]", short(first));
+    }
+    text
 }
 
 fn of_read(path: &str, watch: bool) -> String {

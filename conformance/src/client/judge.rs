@@ -40,7 +40,7 @@ pub(crate) struct Judge {
     connections: Vec<Connection>,
     sessions: BTreeMap<SessionId, Session>,
     /// The largest zxid that was delivered.
-    seen: Zxid,
+    pub(crate) seen: Zxid,
     mistakes: Vec<Mistake>,
 }
 
@@ -127,17 +127,17 @@ impl Judge {
     /// The connection has ended.
     pub(crate) fn ended(&mut self, number: usize, at: Duration, end: End) {
         let connection = self.connection(number);
-        let error = at.saturating_sub(connection.last_sent);
+        let silence = at.saturating_sub(connection.last_sent);
         let is_all_answered = connection.in_flight.is_empty();
         let last_frame = connection.last_frame.clone();
         let Some(session) = self.session_of(number) else { return };
         let limit = session.timeout * 2 / 3 + SLACK;
         // A program that has ended may do so. A client that comes back had no reason.
-        let is_needless = end == End::Client && is_all_answered && error >= session.timeout / 2;
-        session.gave_up = last_frame.clone().filter(|_| is_needless).map(|frame| (error, frame));
+        let is_needless = end == End::Client && is_all_answered && silence >= session.timeout / 2;
+        session.gave_up = last_frame.clone().filter(|_| is_needless).map(|frame| (silence, frame));
         self.detach(number, at, end);
-        if let Some(frame) = last_frame.filter(|_| end == End::Peer && error > limit) {
-            let reason = format!("after it nothing came for {}", seconds(error));
+        if let Some(frame) = last_frame.filter(|_| end == End::Peer && silence > limit) {
+            let reason = format!("after it nothing came for {}", seconds(silence));
             self.report(ClientRule::PingTooLate, reason, &frame);
         }
     }
@@ -155,11 +155,6 @@ impl Judge {
         }
         self.mistakes.sort_by_key(|mistake| (mistake.frame.at, mistake.frame.connection));
         self.mistakes
-    }
-
-    /// The largest zxid that was delivered.
-    pub(crate) fn seen(&self) -> Zxid {
-        self.seen
     }
 
     /// The session of a connection, if it has one.
@@ -216,10 +211,10 @@ impl Judge {
             let reason = format!("the session {} has ended, and the client was told so", connect.session);
             return self.report(ClientRule::AfterExpiry, reason, evidence);
         }
-        if let Some((error, frame)) = gave_up {
-            let error = seconds(error);
+        if let Some((silence, frame)) = gave_up {
+            let silence = seconds(silence);
             let reason =
-                format!("after it nothing came for {error}, until the client gave up the connection");
+                format!("after it nothing came for {silence}, until the client gave up the connection");
             self.report(ClientRule::PingTooLate, reason, &frame);
         }
         if !is_password {
@@ -252,7 +247,7 @@ impl Judge {
             let reason = "the connect request has no answer yet".to_owned();
             return self.report(ClientRule::HandshakeFirst, reason, evidence);
         };
-        let error = at.saturating_sub(connection.last_sent);
+        let silence = at.saturating_sub(connection.last_sent);
         // A server does not count these as a sign of life.
         if !matches!(op, Some(OpCode::Auth | OpCode::Sasl)) {
             connection.last_sent = at;
@@ -262,10 +257,10 @@ impl Judge {
         let timeout = session.timeout;
         let known = session.known;
         session.is_closing |= op == Some(OpCode::CloseSession);
-        if error > timeout * 2 / 3 + SLACK {
+        if silence > timeout * 2 / 3 + SLACK {
             let reason = format!(
                 "it comes {} after the frame before, with a session timeout of {}",
-                seconds(error),
+                seconds(silence),
                 seconds(timeout)
             );
             self.report(ClientRule::PingTooLate, reason, evidence);

@@ -1,12 +1,12 @@
 //! What a scenario has on the server before the command starts.
 
-use bytes::Bytes;
-use zoolet_proto::records::{Create, Op};
-use zoolet_proto::{AclList, ErrorCode, Request};
+use zoolet_proto::records::Op;
+use zoolet_proto::{ErrorCode, Request};
 
 use crate::client::director::{LARGE_DATA, MANY_CHILDREN};
 use crate::client::scenario::Disturbance;
 use crate::wire::connection::{ANSWER_LIMIT, Connection, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
+use crate::wire::requests::create;
 
 /// The parent of what is prepared.
 pub(crate) const ROOT: &str = "/zoolet-client";
@@ -38,7 +38,7 @@ pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(
     let names: Vec<_> =
         (0..children).map(|n| format!("{ROOT}/children/child-{n:0>width$}", width = NAME - 6)).collect();
     for batch in names.chunks(BATCH) {
-        let ops = batch.iter().map(|path| Op::Create(create(path.clone(), Vec::new())));
+        let ops = batch.iter().map(|path| Op::Create(create(path, "")));
         done(owner.ask(&Request::Multi(ops.collect())).await?.0)?;
     }
     owner.ask(&Request::CloseSession).await?;
@@ -48,8 +48,4 @@ pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(
 /// What was not prepared cannot be exercised.
 fn done(error: Option<ErrorCode>) -> Result<(), ReceiveError> {
     error.map_or(Ok(()), |error| Err(ReceiveError::Invalid(format!("it refuses to create a znode: {error}"))))
-}
-
-fn create(path: String, data: Vec<u8>) -> Create {
-    Create { path, data: Some(Bytes::from(data)), acl: Some(AclList::OPEN), flags: 0 }
 }

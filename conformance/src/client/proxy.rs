@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep, timeout};
-use zoolet_proto::{FourLetterWord, Request, frame};
+use zoolet_proto::{FourLetterWord, Request};
 
 use crate::client::director::{Director, Disposition, Progress};
 use crate::client::evidence::Mistake;
@@ -18,6 +18,7 @@ use crate::client::judge::{End, Judge};
 use crate::client::scenario::Disturbance;
 use crate::wire::connection::{ANSWER_LIMIT, Connection, SESSION_TIMEOUT};
 use crate::wire::conversation::{Conversation, Frames, FromClient, FromServer};
+use crate::wire::encoding::framed;
 use crate::wire::proxy::{Proxy, connect};
 
 /// How many addresses the command gets.
@@ -74,7 +75,7 @@ impl ClientProxy {
 
     /// The ports, as clients want them.
     pub(crate) fn connect_string(&self) -> String {
-        self.ports.iter().map(|port| port.address().to_string()).collect::<Vec<_>>().join(",")
+        self.ports.iter().map(|port| port.address.to_string()).collect::<Vec<_>>().join(",")
     }
 
     /// The program is over: whether the scenario has taken place, and the mistakes.
@@ -159,14 +160,8 @@ struct Reading {
 impl Reading {
     /// The next payload; none at the end. Fails, with the bytes, if there is no frame.
     async fn next(&mut self) -> Result<Option<Bytes>, (Bytes, String)> {
-        loop {
-            match self.frames.next() {
-                Ok(Some(payload)) => return Ok(Some(payload)),
-                Err(error) => return Err((self.frames.take(), error)),
-                Ok(None) if self.frames.read(&mut self.half).await => {}
-                Ok(None) => return Ok(None),
-            }
-        }
+        let received = self.frames.receive(&mut self.half).await;
+        received.map_err(|error| (self.frames.take(), error))
     }
 }
 
@@ -278,11 +273,4 @@ impl Link<'_> {
             let _ = other.ask(&Request::CloseSession).await;
         }
     }
-}
-
-/// A payload with its length before it.
-fn framed(payload: &Bytes) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(frame::PREFIX + payload.len());
-    frame::put(&mut bytes, |out| out.put_slice(payload));
-    bytes.freeze()
 }

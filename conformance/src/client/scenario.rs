@@ -10,8 +10,9 @@ pub struct ClientScenario {
 }
 
 /// What is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disturbance {
+    #[default]
     Nothing,
     Idle,
     RefusedConnects,

@@ -7,8 +7,7 @@ use super::side::{Observed, Seen};
 use super::{Difference, Differing};
 use crate::catalogue::case::Setting;
 use crate::catalogue::run::QUOTA_GROUP;
-use crate::wire::fields::QUOTAS;
-use crate::wire::fields::{Fields, Value, show};
+use crate::wire::fields::{Fields, QUOTAS, Value, field, show};
 
 /// A letter that no generated session has.
 const INTRUDER: char = 'X';
@@ -75,22 +74,18 @@ impl Printer {
 
     fn step(&mut self, step: &Move, observed: &[Observed], is_last: bool) {
         let mut frames = observed.iter().peekable();
-        // A session that was not there is opened first.
-        if !matches!(step.what, What::Resume | What::Move | What::Intrude | What::Ahead) {
-            if let Some(opened) = frames.next_if(|observed| matches!(observed.seen, Seen::Opened(_))) {
-                self.opened(opened.session, &opened.seen, is_last);
-            }
-        }
         match &step.what {
             What::Ask { requests, since } => {
+                // A session that was not there is opened first.
+                if let Some(opened) = frames.next_if(|observed| matches!(observed.seen, Seen::Opened(_))) {
+                    self.opened(opened.session, &opened.seen, is_last);
+                }
                 let since = self.since(*since);
                 let texts: Vec<_> = requests.iter().map(|(text, _)| text.replace("$since", &since)).collect();
-                let replies_at_once = texts.len() == 1
-                    && frames.peek().is_some_and(|first| matches!(first.seen, Seen::Reply(_)));
-                match (replies_at_once, frames.peek()) {
-                    (true, Some(Observed { seen: Seen::Reply(fields), .. })) => {
+                match (&texts[..], frames.peek()) {
+                    ([text], Some(Observed { seen: Seen::Reply(fields), .. })) => {
                         let expected = self.expected(fields, is_last);
-                        self.line(step.session, &format!("{} -> {expected}", texts[0]));
+                        self.line(step.session, &format!("{text} -> {expected}"));
                         frames.next();
                     }
                     _ => texts.iter().for_each(|text| self.line(step.session, &format!("send {text}"))),
@@ -123,11 +118,8 @@ impl Printer {
                     self.line(*session, &format!("reply {expected}"));
                 }
                 Seen::Event(fields) => {
-                    let path =
-                        fields.iter().find(|(name, _)| *name == "path").map(|(_, path)| path.to_string());
-                    let kind = fields.first().map(|(_, kind)| kind.to_string());
-                    let (kind, path) = (kind.unwrap_or_default(), path.unwrap_or_default());
-                    self.line(*session, &format!("event {kind} {path}"));
+                    let shown = |name| field(fields, name).map_or_else(String::new, Value::to_string);
+                    self.line(*session, &format!("event {} {}", shown("result"), shown("path")));
                 }
                 Seen::Pong(fields) => self.note(fields),
                 Seen::Over(_) if matches!(step.what, What::Move) => {}
@@ -138,7 +130,7 @@ impl Printer {
 
     fn opened(&mut self, session: char, seen: &Seen, is_last: bool) {
         let Seen::Opened(fields) = seen else { return };
-        let name = fields.iter().find(|(name, _)| *name == "session").map(|(_, value)| value.to_string());
+        let name = field(fields, "session").map(Value::to_string);
         let Some(name) = name.filter(|name| name.starts_with('$')) else {
             let expected = self.expected(fields, is_last);
             return self.line(session, &format!("open -> {expected}"));

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
-use zoolet_proto::{OpCode, Xid};
+use zoolet_proto::OpCode;
 
 use super::generate::{Move, What};
 use crate::catalogue::run::Runner;
 use crate::error::RunError;
 use crate::wire::connection::{Connection, Frame, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
-use crate::wire::fields::{Fields, Value, show};
+use crate::wire::fields::{Fields, Value, field, show};
 use crate::wire::normal::normal;
 
 /// What a connection has got.
@@ -162,19 +162,17 @@ impl<'r> Side<'r> {
         let asked = held.clone().unwrap_or(NO_SESSION);
         let last = if held.is_some() { self.last } else { 0 };
         match self.handshake(asked, last).await {
-            Ok((connection, Some(opened), fields)) => {
-                if !self.sessions.contains(&opened.0) {
-                    self.sessions.push(opened.0);
+            Ok((connection, opened, fields)) => {
+                if let Some(opened) = opened {
+                    if !self.sessions.contains(&opened.0) {
+                        self.sessions.push(opened.0);
+                    }
+                    self.held.insert(session, opened);
+                    self.connections.insert(session, connection);
+                } else {
+                    self.held.remove(&session);
                 }
-                self.held.insert(session, opened);
-                self.connections.insert(session, connection);
-                let fields = self.normal(fields);
-                out.push(Observed { session, seen: Seen::Opened(fields) });
-            }
-            Ok((_, None, fields)) => {
-                self.held.remove(&session);
-                let fields = self.normal(fields);
-                out.push(Observed { session, seen: Seen::Opened(fields) });
+                out.push(Observed { session, seen: Seen::Opened(self.normal(fields)) });
             }
             Err(error) => self.over(session, &error, out),
         }
@@ -185,10 +183,7 @@ impl<'r> Side<'r> {
     async fn intrude(&mut self, session: char, last: i64, password: Option<Bytes>, out: &mut Vec<Observed>) {
         let Some((id, own)) = self.held.get(&session).cloned() else { return };
         match self.handshake((id, password.clone().unwrap_or(own)), last).await {
-            Ok((_, _, fields)) => {
-                let fields = self.normal(fields);
-                out.push(Observed { session, seen: Seen::Opened(fields) });
-            }
+            Ok((_, _, fields)) => out.push(Observed { session, seen: Seen::Opened(self.normal(fields)) }),
             Err(error) => self.over(session, &error, out),
         }
         if password.is_some() {
@@ -202,7 +197,7 @@ impl<'r> Side<'r> {
         asked: (i64, Bytes),
         last: i64,
     ) -> Result<(Connection, Option<(i64, Bytes)>, Fields), ReceiveError> {
-        let connecting = Connection::to(self.runner.address(), self.runner.limit()).await;
+        let connecting = Connection::to(&self.runner.address, self.runner.limit).await;
         let mut connection = connecting.map_err(|error| ReceiveError::Unreachable(error.to_string()))?;
         let (response, fields) = connection.open(asked, last, SESSION_TIMEOUT).await?;
         let opened = (!response.is_refusal()).then(|| (response.session.0, response.password.clone()));
@@ -245,15 +240,14 @@ impl<'r> Side<'r> {
     async fn barrier(&mut self, out: &mut Vec<Observed>) {
         for connection in self.connections.values_mut() {
             // If it fails, the next read tells.
-            let _ = connection.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await;
+            let _ = connection.ping().await;
         }
         for (session, mut connection) in std::mem::take(&mut self.connections) {
             let deadline = connection.deadline();
             loop {
                 match connection.next_until(deadline).await {
                     Ok(Frame::Reply(fields)) => {
-                        let fields = self.normal(fields);
-                        out.push(Observed { session, seen: Seen::Pong(fields) });
+                        out.push(Observed { session, seen: Seen::Pong(self.normal(fields)) });
                         self.connections.insert(session, connection);
                         break;
                     }
@@ -306,8 +300,6 @@ impl<'r> Side<'r> {
 /// the zxid −1.
 fn ends_connection(frame: &Frame) -> bool {
     let Frame::Reply(fields) = frame else { return false };
-    let is =
-        |name: &str, wanted: &Value| fields.iter().any(|(field, value)| *field == name && value == wanted);
-    let failed = |code: &str| is("result", &Value::Text(code.to_owned()));
-    failed("AuthFailed") || failed("Unimplemented") && is("zxid", &Value::Int(-1))
+    let failed = |code: &str| field(fields, "result") == Some(&Value::Text(code.to_owned()));
+    failed("AuthFailed") || failed("Unimplemented") && field(fields, "zxid") == Some(&Value::Int(-1))
 }

@@ -155,6 +155,10 @@ impl Operation {
     pub(crate) fn unidentified(description: &str) -> Self {
         Self { conn: None, session: None, xid: None, zxid: None, description: description.to_owned() }
     }
+
+    pub(crate) fn at(zxid: Zxid, description: &str) -> Self {
+        Self { zxid: Some(zxid), ..Self::unidentified(description) }
+    }
 }
 
 impl fmt::Display for Operation {

@@ -1,18 +1,18 @@
 //! [`Connection`]: frames to a server and from it.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, PASSWORD_LEN, WatchedEvent};
 use zoolet_proto::{ErrorCode, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
 
-use crate::wire::conversation::Frames;
+use crate::wire::conversation::{Frames, parse_reply};
 use crate::wire::fields::{Fields, Value, of_connected, of_event, of_reply};
 
 /// How long a server may take for an answer, unless the caller knows better.
@@ -29,7 +29,7 @@ pub(crate) const NO_SESSION: (i64, Bytes) = (0, Bytes::from_static(&[0; PASSWORD
 pub(crate) struct Connection {
     stream: TcpStream,
     /// How long the server may take for an answer.
-    limit: Duration,
+    pub(crate) limit: Duration,
     frames: Frames,
     last_xid: i32,
     /// Requests without a reply: xid and opcode, in the order in which they were sent.
@@ -50,15 +50,19 @@ enum Received {
 }
 
 /// Why there is no frame.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub(crate) enum ReceiveError {
     /// The server has ended the connection.
+    #[error("the server has ended the connection")]
     Ended,
     /// There is no connection, and why.
+    #[error("cannot connect: {0}")]
     Unreachable(String),
     /// Nothing that was waited for has come within this time.
+    #[error("nothing has come within {} s", .0.as_secs_f64())]
     Late(Duration),
     /// It is none that a ZooKeeper sends.
+    #[error("{0}")]
     Invalid(String),
 }
 
@@ -69,17 +73,6 @@ pub(crate) struct NoSession {
     pub(crate) reason: String,
     /// Whether it may do so later.
     pub(crate) may_be_starting: bool,
-}
-
-impl fmt::Display for ReceiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ended => f.write_str("the server has ended the connection"),
-            Self::Unreachable(why) => write!(f, "cannot connect: {why}"),
-            Self::Late(limit) => write!(f, "nothing has come within {} s", limit.as_secs_f64()),
-            Self::Invalid(what) => f.write_str(what),
-        }
-    }
 }
 
 impl Connection {
@@ -95,30 +88,27 @@ impl Connection {
     /// # Errors
     /// If there is no server that does so.
     pub(crate) async fn with_session(address: &str, limit: Duration) -> Result<Self, NoSession> {
-        let starting = |reason| NoSession { reason, may_be_starting: true };
         let connecting = Self::to(address, limit).await;
         let mut connection = connecting.map_err(|error| NoSession {
+            reason: format!("cannot connect: {error}"),
             may_be_starting: !is_local(&error),
-            ..starting(format!("cannot connect: {error}"))
         })?;
-        match connection.open(NO_SESSION, 0, SESSION_TIMEOUT).await {
-            Ok((response, _)) if response.is_refusal() => {
-                Err(starting("it refuses a new session".to_owned()))
+        let opened = connection.open(NO_SESSION, 0, SESSION_TIMEOUT).await;
+        let may_be_starting = !matches!(opened, Err(ReceiveError::Invalid(_)));
+        let reason = match opened {
+            Ok((response, _)) if !response.is_refusal() => return Ok(connection),
+            Ok(_) => "it refuses a new session".to_owned(),
+            Err(ReceiveError::Ended) => {
+                "it ends the connection instead of opening a session; is it a ZooKeeper, and does it serve yet?".to_owned()
             }
-            Ok(_) => Ok(connection),
-            Err(ReceiveError::Ended) => Err(starting(
-                "it ends the connection instead of opening a session; is it a ZooKeeper, and does it serve yet?".to_owned(),
-            )),
-            Err(ReceiveError::Late(limit)) => Err(starting(format!(
+            Err(ReceiveError::Late(limit)) => format!(
                 "it does not open a session within {} s; is it a ZooKeeper, and does it serve yet?",
                 limit.as_secs_f64()
-            ))),
-            Err(error @ ReceiveError::Unreachable(_)) => Err(starting(error.to_string())),
-            Err(ReceiveError::Invalid(what)) => {
-                let reason = format!("it is not a ZooKeeper: it sends {what}");
-                Err(NoSession { reason, may_be_starting: false })
-            }
-        }
+            ),
+            Err(error @ ReceiveError::Unreachable(_)) => error.to_string(),
+            Err(ReceiveError::Invalid(what)) => format!("it is not a ZooKeeper: it sends {what}"),
+        };
+        Err(NoSession { reason, may_be_starting })
     }
 
     /// Opens a session, or takes one up.
@@ -160,7 +150,7 @@ impl Connection {
         &mut self,
         request: &Request,
     ) -> Result<(Option<ErrorCode>, Zxid, Reply), ReceiveError> {
-        let xid = self.next_xid();
+        let xid = if *request == Request::Ping { Xid::PING.0 } else { self.next_xid() };
         let mut bytes = BytesMut::new();
         request.encode_frame(Xid(xid), &mut bytes);
         self.sent.push_back((xid, request.op().code()));
@@ -180,6 +170,11 @@ impl Connection {
     fn next_xid(&mut self) -> i32 {
         self.last_xid += 1;
         self.last_xid
+    }
+
+    /// Sends a ping. What the server had to send before comes before its reply.
+    pub(crate) async fn ping(&mut self) -> Result<(), ReceiveError> {
+        self.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await
     }
 
     /// Sends a request. `xid` is the next one if it is left out.
@@ -220,11 +215,6 @@ impl Connection {
             while self.receive().await.is_ok() {}
         };
         let _ = timeout(limit, ending).await;
-    }
-
-    /// How long the server may take for an answer.
-    pub(crate) fn limit(&self) -> Duration {
-        self.limit
     }
 
     /// The time at which an answer that is asked for now is late.
@@ -283,33 +273,18 @@ impl Connection {
             )));
         }
         let error = header.error_code();
-        // A multi that fails has results as well.
-        let reply = match OpCode::from_code(op) {
-            Some(op) if error.is_none() => {
-                Reply::parse(op, body).map_err(|error| invalid(&error, &payload))?
-            }
-            Some(op @ (OpCode::Multi | OpCode::MultiRead)) if !body.is_empty() => {
-                Reply::parse(op, body).map_err(|error| invalid(&error, &payload))?
-            }
-            _ => Reply::Empty,
-        };
+        let reply = parse_reply(OpCode::from_code(op), error.is_some(), body);
+        let reply = reply.map_err(|error| invalid(&error, &payload))?;
         must_be(&payload, |out| reply.encode_frame(header, out))?;
         Ok(Received::Reply(error, header.zxid, reply))
     }
 
     async fn payload(&mut self) -> Result<Bytes, ReceiveError> {
-        let limit = self.limit;
-        let reading = async {
-            loop {
-                if let Some(payload) = self.frames.next().map_err(ReceiveError::Invalid)? {
-                    return Ok(payload);
-                }
-                if !self.frames.read(&mut self.stream).await {
-                    return Err(ReceiveError::Ended);
-                }
-            }
-        };
-        timeout(limit, reading).await.unwrap_or(Err(ReceiveError::Late(limit)))
+        match timeout(self.limit, self.frames.receive(&mut self.stream)).await {
+            Err(_) => Err(ReceiveError::Late(self.limit)),
+            Ok(Err(what)) => Err(ReceiveError::Invalid(what)),
+            Ok(Ok(payload)) => payload.ok_or(ReceiveError::Ended),
+        }
     }
 }
 

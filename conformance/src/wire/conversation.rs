@@ -14,8 +14,14 @@ const MAX_FRAME: usize = 64 << 20;
 /// The length of a reply header.
 const HEADER: usize = 16;
 
-fn is_multi(op: OpCode) -> bool {
-    matches!(op, OpCode::Multi | OpCode::MultiRead)
+/// The body of a reply to a request of this operation.
+pub(crate) fn parse_reply(op: Option<OpCode>, is_error: bool, body: &[u8]) -> Result<Reply, DecodeError> {
+    // A multi that fails has results as well.
+    let has_body = |op| !is_error || (matches!(op, OpCode::Multi | OpCode::MultiRead) && !body.is_empty());
+    match op {
+        Some(op) if has_body(op) => Reply::parse(op, body),
+        _ => Ok(Reply::Empty),
+    }
 }
 
 /// The bytes of one direction, as payloads of frames.
@@ -45,6 +51,19 @@ impl Frames {
         let Some(payload) = split.map(Bytes::copy_from_slice) else { return Ok(None) };
         self.buffer.advance(frame::PREFIX + payload.len());
         Ok(Some(payload))
+    }
+
+    /// The next whole payload, after what has to be read for it. None at the end. Dropping the future loses nothing.
+    pub(crate) async fn receive(
+        &mut self,
+        from: &mut (impl AsyncRead + Unpin),
+    ) -> Result<Option<Bytes>, String> {
+        loop {
+            match self.next()? {
+                None if self.read(from).await => {}
+                payload => return Ok(payload),
+            }
+        }
     }
 
     /// All bytes that are left, as they are.
@@ -87,7 +106,8 @@ pub(crate) struct Conversation {
     asked: usize,
     /// The requests without a reply, oldest first, each with its number.
     in_flight: VecDeque<(Xid, i32, usize)>,
-    answered: Option<usize>,
+    /// The number of the request that the last reply was for, counted from 0.
+    pub(crate) answered: Option<usize>,
 }
 
 impl Conversation {
@@ -132,16 +152,7 @@ impl Conversation {
         let op = self.in_flight.iter().position(answered).and_then(|at| self.in_flight.remove(at));
         self.answered = op.map(|(_, _, number)| number);
         let op = op.map(|(_, op, _)| op);
-        let reply = match op.and_then(OpCode::from_code) {
-            // A multi that fails has results as well.
-            Some(op) if header.err == 0 || (is_multi(op) && !body.is_empty()) => Reply::parse(op, body),
-            _ => Ok(Reply::Empty),
-        };
+        let reply = parse_reply(op.and_then(OpCode::from_code), header.err != 0, body);
         Ok(FromServer::Reply { header, op, reply })
-    }
-
-    /// The number of the request that the last reply was for, counted from 0.
-    pub(crate) fn answered(&self) -> Option<usize> {
-        self.answered
     }
 }

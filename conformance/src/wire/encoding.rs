@@ -1,6 +1,21 @@
-//! Fields with a length before them, which is −1 for null.
+//! Frames, and fields with a length before them, which is −1 for null.
 
-use bytes::{Buf, BufMut, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use zoolet_proto::frame;
+
+/// A payload with its length before it.
+pub(crate) fn framed(payload: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(frame::PREFIX + payload.len());
+    frame::put(&mut bytes, |out| out.put_slice(payload));
+    bytes.freeze()
+}
+
+/// The payload of the frame that is encoded.
+pub(crate) fn payload(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
+    let mut bytes = BytesMut::new();
+    encode(&mut bytes);
+    bytes.freeze().slice(frame::PREFIX..)
+}
 
 /// Takes a field. None if the body ends before; nothing in it if it is null.
 pub(crate) fn take_bytes<'b>(body: &mut &'b [u8]) -> Option<Option<&'b [u8]>> {

@@ -11,6 +11,11 @@ use crate::wire::acl::AclEntry;
 /// Named values in the order in which they are printed.
 pub(crate) type Fields = Vec<(&'static str, Value)>;
 
+/// The value of this name, if there is one.
+pub(crate) fn field<'f>(fields: &'f Fields, name: &str) -> Option<&'f Value> {
+    fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
 /// Where quotas are.
 pub(crate) const QUOTAS: &str = "/zookeeper/quota";
 

@@ -47,12 +47,15 @@ pub(crate) enum FieldDefault {
 const PATH: Field = ("path", Kind::Text, FieldDefault::Required);
 const DATA: Field = ("data", Kind::Data, FieldDefault::Bytes(b""));
 const ACL: Field = ("acl", Kind::Acl, FieldDefault::Open);
-const VERSION: Field = ("version", Kind::Int, FieldDefault::Number(-1));
+const VERSION: Field = int("version", -1);
 const WATCH: Field = ("watch", Kind::Bool, FieldDefault::Number(0));
 const SINCE: Field = ("since", Kind::Long, FieldDefault::Required);
 
-const fn flags(default: i64) -> Field {
-    ("flags", Kind::Int, FieldDefault::Number(default))
+const fn int(name: &'static str, default: i64) -> Field {
+    (name, Kind::Int, FieldDefault::Number(default))
+}
+const fn long(name: &'static str, default: i64) -> Field {
+    (name, Kind::Long, FieldDefault::Number(default))
 }
 const fn texts(name: &'static str) -> Field {
     (name, Kind::Texts, FieldDefault::Empty)
@@ -61,15 +64,19 @@ const fn text(name: &'static str) -> Field {
     (name, Kind::Text, FieldDefault::Null)
 }
 
+const fn row(name: &'static str, code: i32, fields: &'static [Field]) -> OperationRow {
+    OperationRow { name, code, fields }
+}
+
 /// The handshake, which cases write like an operation, though it has no opcode.
 pub(crate) const HANDSHAKE: OperationRow = OperationRow {
     name: "open",
     code: 0,
     fields: &[
-        ("protocol", Kind::Int, FieldDefault::Number(0)),
-        ("lastZxid", Kind::Long, FieldDefault::Number(0)),
-        ("timeout", Kind::Int, FieldDefault::Number(SESSION_TIMEOUT as i64)),
-        ("session", Kind::Long, FieldDefault::Number(0)),
+        int("protocol", 0),
+        long("lastZxid", 0),
+        int("timeout", SESSION_TIMEOUT as i64),
+        long("session", 0),
         ("password", Kind::Secret, FieldDefault::Bytes(&[0; PASSWORD_LEN])),
         ("readOnly", Kind::OptionalBool, FieldDefault::Number(0)),
     ],
@@ -77,87 +84,47 @@ pub(crate) const HANDSHAKE: OperationRow = OperationRow {
 
 /// What an operation is called, its opcode, and its fields in the order of the wire.
 pub(crate) const OPERATIONS: &[OperationRow] = &[
-    OperationRow { name: "create", code: 1, fields: &[PATH, DATA, ACL, flags(0)] },
-    OperationRow { name: "create2", code: 15, fields: &[PATH, DATA, ACL, flags(0)] },
-    OperationRow { name: "createContainer", code: 19, fields: &[PATH, DATA, ACL, flags(4)] },
-    OperationRow {
-        name: "createTTL",
-        code: 21,
-        fields: &[PATH, DATA, ACL, flags(5), ("ttl", Kind::Long, FieldDefault::Number(1000))],
-    },
-    OperationRow { name: "delete", code: 2, fields: &[PATH, VERSION] },
-    OperationRow { name: "deleteContainer", code: 20, fields: &[PATH] },
-    OperationRow { name: "exists", code: 3, fields: &[PATH, WATCH] },
-    OperationRow { name: "getData", code: 4, fields: &[PATH, WATCH] },
-    OperationRow { name: "setData", code: 5, fields: &[PATH, DATA, VERSION] },
-    OperationRow { name: "getACL", code: 6, fields: &[PATH] },
-    OperationRow { name: "setACL", code: 7, fields: &[PATH, ACL, VERSION] },
-    OperationRow { name: "getChildren", code: 8, fields: &[PATH, WATCH] },
-    OperationRow { name: "getChildren2", code: 12, fields: &[PATH, WATCH] },
-    OperationRow { name: "getAllChildrenNumber", code: 104, fields: &[PATH] },
-    OperationRow { name: "getEphemerals", code: 103, fields: &[text("prefix")] },
-    OperationRow { name: "sync", code: 9, fields: &[PATH] },
-    OperationRow { name: "check", code: 13, fields: &[PATH, VERSION] },
-    OperationRow { name: "ping", code: 11, fields: &[] },
-    OperationRow { name: "whoAmI", code: 107, fields: &[] },
-    OperationRow { name: "closeSession", code: -11, fields: &[] },
-    OperationRow {
-        name: "createSession",
-        code: -10,
-        fields: &[("timeout", Kind::Int, FieldDefault::Required)],
-    },
-    OperationRow {
-        name: "addWatch",
-        code: 106,
-        fields: &[PATH, ("mode", Kind::Int, FieldDefault::Number(0))],
-    },
-    OperationRow {
-        name: "checkWatches",
-        code: 17,
-        fields: &[PATH, ("kind", Kind::Int, FieldDefault::Number(3))],
-    },
-    OperationRow {
-        name: "removeWatches",
-        code: 18,
-        fields: &[PATH, ("kind", Kind::Int, FieldDefault::Number(3))],
-    },
-    OperationRow {
-        name: "setWatches",
-        code: 101,
-        fields: &[SINCE, texts("data"), texts("exist"), texts("child")],
-    },
-    OperationRow {
-        name: "setWatches2",
-        code: 105,
-        fields: &[
-            SINCE,
-            texts("data"),
-            texts("exist"),
-            texts("child"),
-            texts("persistent"),
-            texts("recursive"),
-        ],
-    },
-    OperationRow {
-        name: "auth",
-        code: 100,
-        fields: &[
+    row("create", 1, &[PATH, DATA, ACL, int("flags", 0)]),
+    row("create2", 15, &[PATH, DATA, ACL, int("flags", 0)]),
+    row("createContainer", 19, &[PATH, DATA, ACL, int("flags", 4)]),
+    row("createTTL", 21, &[PATH, DATA, ACL, int("flags", 5), long("ttl", 1000)]),
+    row("delete", 2, &[PATH, VERSION]),
+    row("deleteContainer", 20, &[PATH]),
+    row("exists", 3, &[PATH, WATCH]),
+    row("getData", 4, &[PATH, WATCH]),
+    row("setData", 5, &[PATH, DATA, VERSION]),
+    row("getACL", 6, &[PATH]),
+    row("setACL", 7, &[PATH, ACL, VERSION]),
+    row("getChildren", 8, &[PATH, WATCH]),
+    row("getChildren2", 12, &[PATH, WATCH]),
+    row("getAllChildrenNumber", 104, &[PATH]),
+    row("getEphemerals", 103, &[text("prefix")]),
+    row("sync", 9, &[PATH]),
+    row("check", 13, &[PATH, VERSION]),
+    row("ping", 11, &[]),
+    row("whoAmI", 107, &[]),
+    row("closeSession", -11, &[]),
+    row("createSession", -10, &[("timeout", Kind::Int, FieldDefault::Required)]),
+    row("addWatch", 106, &[PATH, int("mode", 0)]),
+    row("checkWatches", 17, &[PATH, int("kind", 3)]),
+    row("removeWatches", 18, &[PATH, int("kind", 3)]),
+    row("setWatches", 101, &[SINCE, texts("data"), texts("exist"), texts("child")]),
+    row(
+        "setWatches2",
+        105,
+        &[SINCE, texts("data"), texts("exist"), texts("child"), texts("persistent"), texts("recursive")],
+    ),
+    row(
+        "auth",
+        100,
+        &[
             ("scheme", Kind::Text, FieldDefault::Required),
             ("auth", Kind::Secret, FieldDefault::Required),
-            ("kind", Kind::Int, FieldDefault::Number(0)),
+            int("kind", 0),
         ],
-    },
-    OperationRow { name: "sasl", code: 102, fields: &[("token", Kind::Data, FieldDefault::Required)] },
-    OperationRow {
-        name: "reconfig",
-        code: 16,
-        fields: &[
-            text("joining"),
-            text("leaving"),
-            text("members"),
-            ("config", Kind::Long, FieldDefault::Number(-1)),
-        ],
-    },
+    ),
+    row("sasl", 102, &[("token", Kind::Data, FieldDefault::Required)]),
+    row("reconfig", 16, &[text("joining"), text("leaving"), text("members"), long("config", -1)]),
 ];
 
 /// A field of an operation: its name, how it is encoded, and what it is if it is left out.

@@ -14,7 +14,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A port whose clients are served until it is dropped. Their connections end with it.
 #[derive(Debug)]
 pub(crate) struct Proxy {
-    address: SocketAddr,
+    /// Where clients connect to.
+    pub(crate) address: SocketAddr,
     /// The loop that accepts, which has the tasks of the connections.
     _accepting: JoinSet<()>,
 }
@@ -52,11 +53,6 @@ impl Proxy {
         });
         Ok(Self { address, _accepting: accepting })
     }
-
-    /// Where clients connect to.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
 }
 
 /// Connects a client to its server.
@@ -89,7 +85,7 @@ mod tests {
             }
         };
         let proxy = Proxy::start("127.0.0.1:0", |_| (), serve).await.expect("a port");
-        let mut client = TcpStream::connect(proxy.address()).await.expect("a connection");
+        let mut client = TcpStream::connect(proxy.address).await.expect("a connection");
         served.recv().await.expect("a task for it");
         drop(proxy);
         let ended = timeout(Duration::from_secs(10), client.read(&mut [0])).await;

@@ -2,12 +2,18 @@
 //! mistake there is found.
 
 use bytes::{Buf, Bytes};
-use zoolet_proto::Incoming;
+use zoolet_proto::records::Create;
+use zoolet_proto::{AclList, Incoming};
 
 use crate::wire::acl::AclEntry;
 use crate::wire::encoding::{lossy, take_bytes};
 use crate::wire::fields::{Fields, Value, named};
 use crate::wire::operations::{Kind, OPERATIONS, operation_name};
+
+/// A create of a persistent znode with which everybody may do everything.
+pub(crate) fn create(path: impl Into<String>, data: impl Into<Bytes>) -> Create {
+    Create { path: path.into(), data: Some(data.into()), acl: Some(AclList::OPEN), flags: 0 }
+}
 
 /// The length of a request header.
 const HEADER: usize = 8;

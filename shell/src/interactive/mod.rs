@@ -3,10 +3,8 @@
 mod complete;
 
 use std::cell::RefCell;
-use std::env;
 use std::fs;
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use rustyline::config::Configurer as _;
@@ -17,6 +15,7 @@ use tokio::runtime::Runtime;
 use zoolet_client::SessionState;
 
 use crate::answer::ShellIo;
+use crate::clusters::user_file;
 use crate::colour;
 use crate::connect::ConnectArguments;
 use crate::failure::ShellError;
@@ -78,14 +77,14 @@ fn converse(
         io = io.ask(ask_at_terminal);
     }
     let mut shell = Shell::new(client, io).server(&first.server).json(output.json);
-    shell.set_read_only(first.read_only);
+    shell.read_only = first.read_only;
     shell.is_many = true;
     shell = shell.sessions(|others| servers.borrow().sessions(others));
     shell = shell.connects(|address| Box::pin(connect(flags, servers, address)));
     shell = shell.timeout(first.timeout).dial(runtime.block_on(first.dial())?);
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));
     editor.set_helper(Some(Completion::new(runtime.handle().clone(), Rc::clone(&place))));
-    let history = history_file();
+    let history = user_file("XDG_STATE_HOME", ".local/state", "zoolet/history");
     if let Some(file) = history.as_ref().filter(|_| is_terminal) {
         // There is none at first.
         let _ = editor.load_history(file);
@@ -117,7 +116,7 @@ fn converse(
             shell.reopen().await?;
             shell.run_line(line).await
         }));
-        *place.borrow_mut() = Place { client: shell.client.clone(), current: shell.current().to_owned() };
+        *place.borrow_mut() = Place { client: shell.client.clone(), current: shell.current.clone() };
         match outcome {
             Err(error) if is_terminal => shell.note(format!("{0}zoolet: {error}{0:#}", colour::ERROR)),
             Err(error) => break Err(error.in_line(number)),
@@ -189,16 +188,10 @@ pub(crate) fn ask_at_terminal(question: &str) -> io::Result<String> {
 /// The server, the state of the connection, and the current znode.
 fn prompt(shell: &Shell<'_>) -> String {
     let state = match shell.client.state() {
-        SessionState::Connected if shell.is_read_only() => " (read-only)".to_owned(),
+        SessionState::Connected if shell.read_only => " (read-only)".to_owned(),
         SessionState::Connected => String::new(),
         SessionState::ConnectedReadOnly => " (cut off from its ensemble)".to_owned(),
         state => format!(" ({state:?})").to_lowercase(),
     };
-    format!("{}{state} {}> ", shell.server_name(), shell.current())
-}
-
-fn history_file() -> Option<PathBuf> {
-    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
-    Some(state.join("zoolet/history"))
+    format!("{}{state} {}> ", shell.server, shell.current)
 }

@@ -54,10 +54,8 @@ impl WhoAmI {
         let identities = shell.client.who_am_i().await.map_err(|error| shell.failed(&error))?;
         for identity in identities {
             let (scheme, user) = (identity.scheme, identity.user);
-            match shell.json {
-                true => shell.json_line(&json!({"scheme": scheme, "user": user}))?,
-                false => shell.line(format!("{scheme}:{}", shown(&user)))?,
-            }
+            let line = format!("{scheme}:{}", shown(&user));
+            shell.line_or_json(line, &json!({"scheme": scheme, "user": user}))?;
         }
         Ok(())
     }

@@ -17,12 +17,9 @@ pub struct ConfigArguments {}
 
 impl ConfigArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let other = match shell.server_name().split_once('/') {
-            Some((hosts, _)) => Some(shell.open_other(OtherServers::Read(hosts)).await?),
-            None => None,
-        };
-        let client = other.as_ref().map_or(&shell.client, |other| &other.client);
-        let (data, stat) = client.get_data(PATH).await.map_err(|error| {
+        let without_chroot = shell.server.split_once('/').map(|(hosts, _)| OtherServers::Read(hosts));
+        let session = shell.open_if_other(without_chroot).await?;
+        let (data, stat) = session.client.get_data(PATH).await.map_err(|error| {
             shell.failed_because(&error, ErrorCode::NoNode, "servers have it from ZooKeeper 3.5 on")
         })?;
         if shell.json {

@@ -48,7 +48,7 @@ impl Get {
         if shell.json {
             return shell.json_line(&json::joined([json::znode(&path, &stat), json::data(&data)]));
         }
-        let on_terminal = shell.is_terminal();
+        let on_terminal = shell.io.is_terminal;
         if self.hex || (on_terminal && !self.base64 && is_binary(&data)) {
             shell.print(text::hexdump(&data).as_bytes())?;
         } else if self.base64 {
@@ -95,10 +95,7 @@ pub struct StatArguments {
 impl StatArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let path = shell.path(&self.path);
-        let stat = shell.client.exists(&path).await.map_err(|error| shell.failed(&error))?;
-        let Some(stat) = stat else {
-            return Err(shell.fail(ExitReason::Absent, format!("there is no znode {}", text::shown(&path))));
-        };
+        let stat = shell.stat(&path).await?;
         match shell.json {
             true => shell.json_line(&json::znode(&path, &stat)),
             false => shell.print(text::stat(&stat).as_bytes()),

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use glob::Pattern;
 use regex::Regex;
-use zoolet_client::{SessionId, path};
+use zoolet_client::{SessionId, Stat, path};
 
 use super::walk;
 use crate::connect::interval;
@@ -81,25 +81,16 @@ impl Find {
     fn matches(&self, path: &str, visit: &Visit, now: Duration) -> bool {
         let by_path = self.name.as_ref().is_none_or(|name| name.matches(path::name(path)))
             && self.regex.as_ref().is_none_or(|regex| regex.is_match(path));
-        let Some(stat) = visit.stat else { return by_path && !self.needs_stat() };
-        let age = || now.saturating_sub(Duration::from_millis(stat.mtime.try_into().unwrap_or(0)));
+        // A znode that could not be read matches nothing that its Stat would show.
+        let is = |test: &dyn Fn(Stat) -> bool| visit.stat.is_some_and(test);
+        let age = |stat: Stat| now.saturating_sub(Duration::from_millis(stat.mtime.try_into().unwrap_or(0)));
         by_path
-            && (!self.ephemeral || stat.ephemeral_owner.0 != 0)
-            && self.owner.is_none_or(|owner| stat.ephemeral_owner == owner)
-            && (!self.leaf || stat.num_children == 0)
-            && (!self.empty || stat.data_length == 0)
-            && self.larger.is_none_or(|than| stat.data_length > than)
-            && self.newer.is_none_or(|time| age() <= time)
-            && self.older.is_none_or(|time| age() > time)
-    }
-
-    fn needs_stat(&self) -> bool {
-        self.ephemeral
-            || self.owner.is_some()
-            || self.leaf
-            || self.empty
-            || self.larger.is_some()
-            || self.newer.is_some()
-            || self.older.is_some()
+            && (!self.ephemeral || is(&|stat| stat.ephemeral_owner.0 != 0))
+            && self.owner.is_none_or(|owner| is(&|stat| stat.ephemeral_owner == owner))
+            && (!self.leaf || is(&|stat| stat.num_children == 0))
+            && (!self.empty || is(&|stat| stat.data_length == 0))
+            && self.larger.is_none_or(|than| is(&|stat| stat.data_length > than))
+            && self.newer.is_none_or(|time| is(&|stat| age(stat) <= time))
+            && self.older.is_none_or(|time| is(&|stat| age(stat) > time))
     }
 }

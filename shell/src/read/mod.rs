@@ -36,7 +36,7 @@ use crate::shell::Shell;
 use crate::walk::{Reading, Unreadable, Visit, Walk};
 
 /// Walks a tree and does something with each znode, which may be unreadable. What is, is reported at the end.
-async fn walk(
+pub(crate) async fn walk(
     shell: &mut Shell<'_>,
     root: &str,
     reading: Reading,

@@ -69,10 +69,8 @@ impl Du {
         }
         for (path, Total { bytes, znodes }) in totals {
             let path = path.as_str();
-            match shell.json {
-                true => shell.json_line(&json!({"path": path, "bytes": bytes, "znodes": znodes}))?,
-                false => shell.line(format!("{bytes:>12} {znodes:>8}  {}", shown(path)))?,
-            }
+            let line = format!("{bytes:>12} {znodes:>8}  {}", shown(path));
+            shell.line_or_json(line, &json!({"path": path, "bytes": bytes, "znodes": znodes}))?;
         }
         outcome
     }
@@ -91,10 +89,7 @@ impl ChildCount {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let path = shell.path(&self.path);
         let count = descendants(shell, &path).await?;
-        match shell.json {
-            true => shell.json_line(&json!({"path": path, "descendants": count})),
-            false => shell.line(count.to_string()),
-        }
+        shell.line_or_json(count.to_string(), &json!({"path": path, "descendants": count}))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use zoolet_client::Stat;
+use zoolet_client::{Stat, Zxid};
 use zoolet_recipes::{CacheChange, Entry};
 
 use crate::colour;
@@ -64,30 +64,22 @@ impl WatchArguments {
             CacheChange::Created(new) => self.znode(shell, "created", None, &new),
             CacheChange::Changed { old, new } => self.znode(shell, "changed", Some(&old), &new),
             CacheChange::Deleted(old) => self.znode(shell, "deleted", Some(&old), &old),
-            CacheChange::Unreadable { path, reason } => match shell.json {
-                true => shell.json_line(
-                    &json!({"event": "unreadable", "path": &*path, "reason": format!("{reason:?}")}),
-                ),
-                false => shell.line(format!("unreadable {}: {reason:?}", shown(&path))),
-            },
-            CacheChange::Stale { as_of } => about_all(
-                shell,
-                "stale",
-                json!({"asOf": as_of.to_string()}),
-                "the connection is lost; changes come when it is back",
-            ),
-            CacheChange::Restored { as_of } => about_all(
-                shell,
-                "restored",
-                json!({"asOf": as_of.to_string()}),
-                "the connection is back; nothing is missing but values in between",
-            ),
-            CacheChange::Reset => about_all(
-                shell,
-                "reset",
-                Value::Null,
-                "the servers went back to an older state; all of it follows",
-            ),
+            CacheChange::Unreadable { path, reason } => {
+                let reason = format!("{reason:?}");
+                let line = format!("unreadable {}: {reason}", shown(&path));
+                shell.line_or_json(line, &json!({"event": "unreadable", "path": &*path, "reason": reason}))
+            }
+            CacheChange::Stale { as_of } => {
+                let note = "the connection is lost; changes come when it is back";
+                about_all(shell, "stale", Some(as_of), note)
+            }
+            CacheChange::Restored { as_of } => {
+                let note = "the connection is back; nothing is missing but values in between";
+                about_all(shell, "restored", Some(as_of), note)
+            }
+            CacheChange::Reset => {
+                about_all(shell, "reset", None, "the servers went back to an older state; all of it follows")
+            }
             CacheChange::Ended(error) => Err(cache_failed(shell, &error)),
             _ => Ok(()),
         }
@@ -132,12 +124,11 @@ fn data(entry: &Arc<Entry<Bytes>>) -> Bytes {
 }
 
 /// What is not about one znode: an object among others, or a note.
-fn about_all(shell: &mut Shell<'_>, event: &str, detail: Value, note: &str) -> Result<(), ShellError> {
-    match shell.json {
-        true => shell.json_line(&json::joined([json!({"event": event}), detail])),
-        false => {
-            shell.note(note);
-            Ok(())
-        }
+fn about_all(shell: &mut Shell<'_>, event: &str, as_of: Option<Zxid>, note: &str) -> Result<(), ShellError> {
+    if shell.json {
+        let as_of = as_of.map(|as_of| json!({"asOf": as_of.to_string()})).unwrap_or_default();
+        return shell.json_line(&json::joined([json!({"event": event}), as_of]));
     }
+    shell.note(note);
+    Ok(())
 }

@@ -157,10 +157,7 @@ fn announce(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> Resul
         Difference::OnlyRight => "delete",
         Difference::Changed { .. } => "change",
     };
-    match shell.json {
-        true => shell.json_line(&json!({"path": path, "would": what})),
-        false => shell.line(format!("{what} {}", shown(path))),
-    }
+    shell.line_or_json(format!("{what} {}", shown(path)), &json!({"path": path, "would": what}))
 }
 
 /// The outcome of a write that is sent.
@@ -233,17 +230,21 @@ fn check_acl(
         return Ok(());
     };
     match znode.acl.as_ref().filter(|_| what.with_acl) {
-        Some(acl) if is_masked(acl) => Err(shell.fail(
-            ExitReason::Refused,
-            format!("the ACL of the source of {} has digests that this session may not see: give credentials with the right `a`, or leave ACLs out with --no-acl", shown(path)),
-        )),
-        _ => Ok(()),
+        Some(acl) => check_not_masked(shell, &format!("the source of {}", shown(path)), acl),
+        None => Ok(()),
     }
 }
 
-/// Whether a server has replaced a hash by `x`, as it does for who may not set the ACL (`PrepRequestProcessor.fixupACL`).
-pub(super) fn is_masked(acl: &[Acl]) -> bool {
-    acl.iter().any(|entry| entry.scheme == "digest" && entry.id.ends_with(":x"))
+/// Refuses an ACL in which a server has replaced a hash by `x`, as it does for who may not set the ACL
+/// (`PrepRequestProcessor.fixupACL`).
+pub(super) fn check_not_masked(shell: &Shell<'_>, of: &str, acl: &[Acl]) -> Result<(), ShellError> {
+    if !acl.iter().any(|entry| entry.scheme == "digest" && entry.id.ends_with(":x")) {
+        return Ok(());
+    }
+    let message = format!(
+        "the ACL of {of} has digests that this session may not see: give credentials with the right `a`, or leave ACLs out with --no-acl"
+    );
+    Err(shell.fail(ExitReason::Refused, message))
 }
 
 impl fmt::Display for Applied {

@@ -1,5 +1,8 @@
 //! Two trees side by side: as both come in the same order, one pass finds every difference.
 
+use std::cmp::Ordering;
+use std::mem;
+
 use zoolet_client::Error;
 
 use super::MovedZnode;
@@ -40,39 +43,34 @@ impl<'c> Comparison<'c> {
     /// The next znode that differs.
     pub(super) async fn next(&mut self) -> Result<Option<(WalkPath, Difference)>, Error> {
         loop {
-            let is_right = match (&self.next_left, &self.next_right) {
+            let order = match (&self.next_left, &self.next_right) {
                 (None, None) => return Ok(None),
-                (Some((left, _)), Some((right, _))) if left == right => {
-                    if let Some(difference) = self.both().await? {
-                        return Ok(Some(difference));
-                    }
-                    continue;
-                }
-                (Some((left, _)), Some((right, _))) => right < left,
-                (left, _) => left.is_none(),
+                (Some((left, _)), Some((right, _))) => left.cmp(right),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
             };
-            let side = if is_right { &mut self.next_right } else { &mut self.next_left };
-            let Some((path, znode)) = side.take() else { return Ok(None) };
-            if is_right {
-                self.next_right = self.right.next().await?;
-                return Ok(Some((path, Difference::OnlyRight)));
+            // The first of both in the order of a walk; both if it is the same path.
+            let (mut left, mut right) = (None, None);
+            if order.is_le() {
+                left = mem::replace(&mut self.next_left, self.left.next().await?);
             }
-            self.next_left = self.left.next().await?;
-            return Ok(Some((path, Difference::OnlyLeft(znode))));
+            if order.is_ge() {
+                right = mem::replace(&mut self.next_right, self.right.next().await?);
+            }
+            match (left, right) {
+                (Some((_, left)), Some((_, right))) if self.is_same(&left, &right) => {}
+                (Some((path, left)), Some((_, right))) => {
+                    return Ok(Some((path, Difference::Changed { left, right })));
+                }
+                (Some((path, left)), None) => return Ok(Some((path, Difference::OnlyLeft(left)))),
+                (None, right) => return Ok(right.map(|(path, _)| (path, Difference::OnlyRight))),
+            }
         }
     }
 
-    async fn both(&mut self) -> Result<Option<(WalkPath, Difference)>, Error> {
-        let (left, right) = (self.next_left.take(), self.next_right.take());
-        self.next_left = self.left.next().await?;
-        self.next_right = self.right.next().await?;
-        let (Some((path, left)), Some((_, right))) = (left, right) else { return Ok(None) };
-        let is_same = left.data == right.data && !self.differs_in_acl(&left, &right);
-        Ok((!is_same).then_some((path, Difference::Changed { left, right })))
-    }
-
-    fn differs_in_acl(&self, left: &MovedZnode, right: &MovedZnode) -> bool {
-        self.with_acl && left.acl.is_some() && left.acl != right.acl
+    fn is_same(&self, left: &MovedZnode, right: &MovedZnode) -> bool {
+        let differs_in_acl = self.with_acl && left.acl.is_some() && left.acl != right.acl;
+        left.data == right.data && !differs_in_acl
     }
 
     /// The ephemerals of both sides, which were left out.

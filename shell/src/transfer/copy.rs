@@ -26,17 +26,13 @@ struct Places {
 }
 
 impl Places {
-    /// The session of the other place if it has one of its own, and both roots.
-    async fn open(
-        &self,
+    /// The session of the other place, and both roots.
+    async fn open<'a>(
+        &'a self,
         shell: &Shell<'_>,
-        writes: bool,
-    ) -> Result<(Option<OtherSession>, String, String), ShellError> {
-        let other = match &self.to_server {
-            Some(address) if writes => Some(shell.open_other(OtherServers::Write(address)).await?),
-            Some(address) => Some(shell.open_other(OtherServers::Read(address)).await?),
-            None => None,
-        };
+        access: fn(&'a str) -> OtherServers<'a>,
+    ) -> Result<(OtherSession, String, String), ShellError> {
+        let other = shell.open_if_other(self.to_server.as_deref().map(access)).await?;
         let (from, to) = (shell.path(&self.from), shell.path(&self.to));
         let is_inside =
             |one: &str, other: &str| other == one || one == "/" || other.starts_with(&format!("{one}/"));
@@ -60,10 +56,9 @@ pub struct DiffArguments {
 
 impl DiffArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let (other, from, to) = self.places.open(shell, false).await?;
-        let target = other.as_ref().map_or_else(|| shell.client.clone(), |other| other.client.clone());
+        let (other, from, to) = self.places.open(shell, OtherServers::Read).await?;
         let client = shell.client.clone();
-        let (left, right) = (Source::live(&client, &from, None), Source::live(&target, &to, None));
+        let (left, right) = (Source::live(&client, &from, None), Source::live(&other.client, &to, None));
         let compared = Comparison::new(left, right, !self.places.no_acl).await;
         let mut compared = compared.map_err(|error| shell.failed(&error))?;
         let mut differences = 0;
@@ -133,18 +128,17 @@ pub struct Cp {
 
 impl Cp {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let (other, from, to) = self.places.open(shell, true).await?;
-        let target = other.as_ref().map_or_else(|| shell.client.clone(), |other| other.client.clone());
+        let (other, from, to) = self.places.open(shell, OtherServers::Write).await?;
         let depth = if self.recursive { None } else { Some(0) };
         let client = shell.client.clone();
-        let sources = (Source::live(&client, &from, depth), Source::target(&target, &to, depth));
+        let sources = (Source::live(&client, &from, depth), Source::target(&other.client, &to, depth));
         let what = Applying {
             overwrite: self.overwrite,
             delete: false,
             with_acl: !self.places.no_acl,
             dry_run: false,
         };
-        apply(shell, &target, &to, sources, what).await.and_then(|applied| applied.finish(shell))
+        apply(shell, &other.client, &to, sources, what).await.and_then(|applied| applied.finish(shell))
     }
 }
 
@@ -164,25 +158,26 @@ pub struct Mirror {
 
 impl Mirror {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let (other, from, to) = self.places.open(shell, true).await?;
-        let target = other.as_ref().map_or_else(|| shell.client.clone(), |other| other.client.clone());
+        let (other, from, to) = self.places.open(shell, OtherServers::Write).await?;
         if to == "/" || shell.is_of_server(&to) {
             return Err(
                 shell.fail(ExitReason::Usage, format!("{to} belongs to the server and is never replaced"))
             );
         }
         let client = shell.client.clone();
-        let sources = || (Source::live(&client, &from, None), Source::target(&target, &to, None));
+        let sources = || (Source::live(&client, &from, None), Source::target(&other.client, &to, None));
         let what =
             |dry_run| Applying { overwrite: true, delete: true, with_acl: !self.places.no_acl, dry_run };
         if self.dry_run {
-            return apply(shell, &target, &to, sources(), what(true)).await.map(drop);
+            return apply(shell, &other.client, &to, sources(), what(true)).await.map(drop);
         }
         if !self.yes {
             // The same comparison twice: once to count, once to change.
             let planned = plan(shell, &to, sources(), what(false)).await?;
             shell.confirm(&format!("At {}: {planned}?", shown(&to)))?;
         }
-        apply(shell, &target, &to, sources(), what(false)).await.and_then(|applied| applied.finish(shell))
+        apply(shell, &other.client, &to, sources(), what(false))
+            .await
+            .and_then(|applied| applied.finish(shell))
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use zoolet_client::{Client, Error, ErrorCode, Stat};
 
 use super::MovedZnode;
-use super::apply::is_masked;
+use super::apply::check_not_masked;
 use super::format::{ExportHeader, FileFormat, write};
 use crate::failure::{ExitReason, ShellError};
 use crate::reach::open_cache;
@@ -96,14 +96,10 @@ impl Export {
             }
             let Some((path, (znode, _), reply)) = in_flight.pop_front() else { return Ok(()) };
             match reply.await {
-                Ok((acl, _)) if is_masked(&acl) => {
-                    let message = format!(
-                        "the ACL of {} has digests that this session may not see: give credentials with the right `a`, or leave ACLs out with --no-acl",
-                        shown(path.as_str())
-                    );
-                    return Err(shell.fail(ExitReason::Refused, message));
+                Ok((acl, _)) => {
+                    check_not_masked(shell, &shown(path.as_str()), &acl)?;
+                    znode.acl = Some(acl);
                 }
-                Ok((acl, _)) => znode.acl = Some(acl),
                 Err(error) => accept_deleted(error).map_err(|error| shell.failed(&error))?,
             }
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::apply::{Applying, apply};
 use super::format::read;
 use super::source::Source;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, read_file};
 use crate::shell::Shell;
 
 /// The arguments of `import`.
@@ -35,9 +35,8 @@ impl Import {
         let to = shell.path(&self.path);
         let place = self.file.display().to_string();
         let text = match &*place {
-            "-" => shell.read_input("name the file").await?.to_vec(),
-            _ => std::fs::read(&self.file)
-                .map_err(|error| ShellError::local(&format!("read {place}"), &error))?,
+            "-" => shell.read_input("name the file").await?,
+            _ => read_file(&self.file)?.into(),
         };
         let znodes = read(&text).map_err(|why| shell.fail(ExitReason::Usage, format!("{place}: {why}")))?;
         let client = shell.client.clone();

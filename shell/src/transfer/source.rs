@@ -22,25 +22,21 @@ enum Origin<'c> {
 impl<'c> Source<'c> {
     /// A tree. What the servers keep for themselves is left out.
     pub(super) fn live(client: &'c Client, root: &str, depth: Option<usize>) -> Self {
-        let walk = Walk::new(client, root, Reading { data: true, acl: true, depth });
-        Self::new(Origin::Live { walk: Box::new(walk), root: root.to_owned(), may_be_absent: false })
+        Self::tree(client, root, depth, false)
     }
 
     /// A tree that may be absent.
     pub(super) fn target(client: &'c Client, root: &str, depth: Option<usize>) -> Self {
-        let mut source = Self::live(client, root, depth);
-        if let Origin::Live { may_be_absent, .. } = &mut source.origin {
-            *may_be_absent = true;
-        }
-        source
+        Self::tree(client, root, depth, true)
+    }
+
+    fn tree(client: &'c Client, root: &str, depth: Option<usize>, may_be_absent: bool) -> Self {
+        let walk = Box::new(Walk::new(client, root, Reading { data: true, acl: true, depth }));
+        Self { origin: Origin::Live { walk, root: root.to_owned(), may_be_absent }, ephemerals: 0 }
     }
 
     pub(super) fn file(znodes: BTreeMap<WalkPath, MovedZnode>) -> Self {
-        Self::new(Origin::File(znodes.into_iter()))
-    }
-
-    fn new(origin: Origin<'c>) -> Self {
-        Self { origin, ephemerals: 0 }
+        Self { origin: Origin::File(znodes.into_iter()), ephemerals: 0 }
     }
 
     /// # Errors

@@ -74,20 +74,15 @@ impl CreateArguments {
         let client = shell.client.clone();
         let create = self.build(&client, shell).await?;
         let created = if self.parents { create.parents().await } else { create.await };
-        let created = created.map_err(|error| match error.code() {
-            Some(ErrorCode::NodeExists) => {
-                shell.failed_because(&error, ErrorCode::NodeExists, "`set` replaces its data")
-            }
-            _ => shell.failed_because(
-                &error,
-                ErrorCode::NoNode,
-                "its parent does not exist: -p creates what is missing",
-            ),
+        let created = created.map_err(|error| {
+            let hint = match error.code() {
+                Some(ErrorCode::NodeExists) => "`set` replaces its data",
+                Some(ErrorCode::NoNode) => "its parent does not exist: -p creates what is missing",
+                _ => "",
+            };
+            shell.failed_with(&error, hint)
         })?;
-        match shell.json {
-            true => shell.json_line(&json::znode(&created.path, &created.stat)),
-            false => shell.line(shown(&created.path)),
-        }
+        shell.line_or_json(shown(&created.path), &json::znode(&created.path, &created.stat))
     }
 
     /// The request, without parents.

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use crate::failure::ShellError;
+use crate::failure::{ShellError, read_file};
 use crate::shell::Shell;
 
 /// Where the data of a write comes from.
@@ -40,10 +40,7 @@ impl DataArguments {
     /// The data, if any is given.
     async fn read(&self, shell: &mut Shell<'_>) -> Result<Option<Bytes>, ShellError> {
         if let Some(file) = &self.file {
-            let read = std::fs::read(file);
-            let data =
-                read.map_err(|error| ShellError::local(&format!("read {}", file.display()), &error))?;
-            return Ok(Some(data.into()));
+            return Ok(Some(read_file(file)?.into()));
         }
         match self.data.as_deref() {
             Some("-") => shell.read_input("give a file by --file FILE").await.map(Some),

@@ -7,7 +7,7 @@ use serde_json::json;
 use zoolet_client::{Error, MultiOutcome};
 
 use super::{CreateArguments, Set};
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, read_file};
 use crate::json;
 use crate::shell::{Shell, one_line};
 use crate::split;
@@ -50,17 +50,8 @@ enum Operation {
 impl MultiArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let (text, place) = match &self.file {
-            None => {
-                (shell.read_input("name the file, multi FILE").await?.to_vec(), "standard input".to_owned())
-            }
-            Some(file) => {
-                let place = file.display().to_string();
-                (
-                    std::fs::read(file)
-                        .map_err(|error| ShellError::local(&format!("read {place}"), &error))?,
-                    place,
-                )
-            }
+            None => (shell.read_input("name the file, multi FILE").await?, "standard input".to_owned()),
+            Some(file) => (read_file(file)?.into(), file.display().to_string()),
         };
         let text = String::from_utf8_lossy(&text);
         // With the number of each line, for messages.

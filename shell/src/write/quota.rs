@@ -63,16 +63,14 @@ fn number(text: &[u8], key: &str) -> Option<i64> {
 
 /// Quotas are outside of every chroot, and the root has none.
 fn check(shell: &Shell<'_>, path: &str) -> Result<(), ShellError> {
-    match shell.server.contains('/') {
-        true => {
-            Err(shell
-                .fail(ExitReason::Usage, "quotas are outside of the chroot: give the address without it"))
-        }
-        false if path == "/" => {
-            Err(shell.fail(ExitReason::Usage, "the root has no quota: name a znode below it"))
-        }
-        false => Ok(()),
-    }
+    let message = if shell.server.contains('/') {
+        "quotas are outside of the chroot: give the address without it"
+    } else if path == "/" {
+        "the root has no quota: name a znode below it"
+    } else {
+        return Ok(());
+    };
+    Err(shell.fail(ExitReason::Usage, message))
 }
 
 impl Quota {
@@ -147,10 +145,7 @@ impl SetQuota {
                 .await;
             return removed.map(drop).map_err(|error| shell.failed(&error));
         }
-        let found = client.exists(&path).await.map_err(|error| shell.failed(&error))?;
-        if found.is_none() {
-            return Err(shell.fail(ExitReason::Absent, format!("there is no znode {}", shown(&path))));
-        }
+        shell.stat(&path).await?;
         let (old, version) = match client.get_data(format!("{top}/{LIMITS}")).await {
             Ok((old, stat)) => (Limits::parse(&old), Some(stat.version)),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => (Limits::NONE, None),

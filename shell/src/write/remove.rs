@@ -10,7 +10,7 @@ use zoolet_client::{Error, ErrorCode, ReplyFuture};
 
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
-use crate::read::descendants;
+use crate::read::{descendants, walk};
 use crate::shell::Shell;
 use crate::text::{count, shown};
 use crate::walk::{Reading, Unreadable, Walk};
@@ -87,18 +87,12 @@ impl Rm {
     }
 
     async fn list(&self, shell: &mut Shell<'_>, path: &str) -> Result<(), ShellError> {
-        let client = shell.client.clone();
         let depth = if self.recursive { None } else { Some(0) };
-        let mut walk = Walk::new(&client, path, Reading { depth, ..Reading::default() });
-        let mut unreadable = Unreadable::default();
-        while let Some((path, visit)) = walk.next().await.map_err(|error| shell.failed(&error))? {
-            match shell.json {
-                true => shell.json_line(&json::visit(&path, &visit))?,
-                false => shell.line(shown(&path))?,
-            }
-            unreadable.note(visit.error);
-        }
-        shell.complete(unreadable)
+        let reading = Reading { depth, ..Reading::default() };
+        walk(shell, path, reading, |shell, path, visit| {
+            shell.line_or_json(shown(path), &json::visit(path, visit))
+        })
+        .await
     }
 }
 
@@ -200,7 +194,7 @@ impl Removal<'_, '_> {
                 _ => return Err(error),
             },
         }
-        if self.shell.is_terminal() && self.reported.elapsed() >= REPORT {
+        if self.shell.io.is_terminal && self.reported.elapsed() >= REPORT {
             self.reported = Instant::now();
             self.shell.note(format!("{} of {}", self.deleted, self.total));
         }

@@ -36,7 +36,7 @@ pub(super) const ROWS: &[SettingRow] = &[
         .sets(provider),
     key("DigestAuthenticationProvider.enabled", BOOL, "true")
         .help("Know the scheme digest")
-        .sets(|to, value| put(&mut to.auth.digest, value.boolean())),
+        .sets(|to, value| put(&mut to.auth.without_digest, value.boolean().map(|with| !with))),
     key("enforce.auth.enabled", BOOL, "false")
         .help("Serve only connections with an identity of one of enforce.auth.schemes")
         .sets(|to, value| put(&mut to.auth.enforce, value.boolean())),

@@ -101,7 +101,7 @@ impl SettingRow {
 }
 
 /// A key without the prefix of properties.
-fn bare(spelling: &str) -> &str {
+pub(crate) fn bare(spelling: &str) -> &str {
     spelling.strip_prefix("zookeeper.").unwrap_or(spelling)
 }
 

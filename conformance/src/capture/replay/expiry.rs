@@ -7,12 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use zoolet_proto::records::WatchedEvent;
-use zoolet_proto::records::{Create, Op};
+use zoolet_proto::records::{Create, Op, WatchedEvent};
 use zoolet_proto::{EventType, Request};
 
 use super::timeline::{Sighting, Timeline};
-use crate::wire::fields::{Fields, Value};
+use crate::wire::fields::{Fields, Value, field};
 
 /// How late a server may notice that a session has expired, beyond half its timeout.
 const DELAY: Duration = Duration::from_millis(500);
@@ -72,11 +71,8 @@ impl Expiries {
         match request {
             Request::Create(create) | Request::Create2(create) => self.created(session, create, reply),
             Request::Multi(ops) => {
-                let results = reply.iter().find_map(|(_, value)| match value {
-                    Value::Results(results) => Some(results),
-                    _ => None,
-                });
-                for (op, result) in ops.iter().zip(results.into_iter().flatten()) {
+                let Some(Value::Results(results)) = field(reply, "results") else { return };
+                for (op, result) in ops.iter().zip(results) {
                     if let Op::Create(create) | Op::Create2(create) = op {
                         self.created(session, create, result);
                     }
@@ -88,8 +84,7 @@ impl Expiries {
 
     fn created(&mut self, session: i64, create: &Create, reply: &Fields) {
         const EPHEMERAL: i32 = 1;
-        let path = reply.iter().find(|(name, _)| *name == "path");
-        if let Some((_, Value::Text(path))) = path {
+        if let Some(Value::Text(path)) = field(reply, "path") {
             match create.flags & EPHEMERAL {
                 // Nobody may have seen that an ephemeral of this name was deleted.
                 0 => self.ephemerals.remove(path),

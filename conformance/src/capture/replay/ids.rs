@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use zoolet_proto::records::ConnectResponse;
 
-use crate::wire::fields::{Fields, Value, show};
+use crate::wire::fields::{Fields, field, show};
 use crate::wire::normal::normal;
 
 /// The ids of a replay.
@@ -86,7 +86,7 @@ impl Ids {
 /// Events as they are compared: those of a transaction, and those that a setWatches makes up for, have no order that means
 /// anything.
 pub(super) fn show_events(events: &[Fields]) -> String {
-    let mut shown: Vec<_> = events.iter().map(|event| (zxid_of(event), show(event))).collect();
+    let mut shown: Vec<_> = events.iter().map(|event| (field(event, "zxid"), show(event))).collect();
     // By zxid where it is one, as that is the order in which they must come.
     for group in shown.chunk_by_mut(|one, other| one.0 == other.0) {
         group.sort_by(|one, other| one.1.cmp(&other.1));
@@ -95,13 +95,10 @@ pub(super) fn show_events(events: &[Fields]) -> String {
     if shown.is_empty() { "no event".to_owned() } else { shown.join("; ") }
 }
 
-fn zxid_of(event: &Fields) -> Option<&Value> {
-    event.iter().find(|(name, _)| *name == "zxid").map(|(_, zxid)| zxid)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::fields::Value;
 
     fn event(zxid: i64, path: &str) -> Fields {
         vec![("zxid", Value::Int(zxid)), ("path", Value::Text(path.to_owned()))]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -10,11 +10,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use zoolet_proto::records::ConnectResponse;
-use zoolet_proto::{OpCode, Request, Xid, frame};
+use zoolet_proto::{OpCode, Request, Xid};
 
 use crate::wire::conversation::{Conversation, Frames, FromServer};
-use crate::wire::fields::reply_fields;
-use crate::wire::fields::{Fields, of_event};
+use crate::wire::encoding::{framed, payload};
+use crate::wire::fields::{Fields, of_event, reply_fields};
 
 /// A connection to the new server. What comes is taken off at once, so that the server is never kept waiting.
 pub(super) struct Link {
@@ -72,11 +72,9 @@ impl Link {
 
     /// Sends the payload of a frame. If that fails, reading tells.
     pub(super) async fn send(&mut self, payload: &[u8]) {
-        let mut bytes = BytesMut::new();
-        frame::put(&mut bytes, |out| out.put_slice(payload));
         // What does not decode is not a request, and is not answered.
         let _ = self.conversation.from_client(payload);
-        self.send_bytes(&bytes).await;
+        self.send_bytes(&framed(payload)).await;
     }
 
     /// Sends a request, and returns its number.
@@ -87,9 +85,7 @@ impl Link {
     }
 
     pub(super) async fn ping(&mut self) {
-        let mut bytes = BytesMut::new();
-        Request::Ping.encode_frame(Xid::PING, &mut bytes);
-        self.ask(&bytes[frame::PREFIX..]).await;
+        self.ask(&payload(|out| Request::Ping.encode_frame(Xid::PING, out))).await;
     }
 
     pub(super) async fn send_bytes(&mut self, bytes: &[u8]) {
@@ -105,7 +101,7 @@ impl Link {
                 self.events.push(of_event(zxid, &event));
                 LinkMessage::Event
             }
-            Ok(FromServer::Reply { header, op, reply }) => match self.conversation.answered() {
+            Ok(FromServer::Reply { header, op, reply }) => match self.conversation.answered {
                 Some(number) if op != Some(OpCode::Ping.code()) => {
                     let fields = reply_fields(header.err, header.zxid, &reply);
                     LinkMessage::Reply { number, fields, zxid: header.zxid.0 }
@@ -126,16 +122,14 @@ impl Drop for Link {
 /// Passes on whole payloads, or bytes as they are if they are not frames.
 async fn read(mut from: OwnedReadHalf, came: UnboundedSender<Bytes>) {
     let mut frames = Frames::default();
-    while frames.read(&mut from).await {
-        loop {
-            let payload = match frames.next() {
-                Ok(Some(payload)) => payload,
-                Ok(None) => break,
-                Err(_) => frames.take(),
-            };
-            if came.send(payload).is_err() {
-                return;
-            }
+    loop {
+        let payload = match frames.receive(&mut from).await {
+            Ok(Some(payload)) => payload,
+            Ok(None) => return,
+            Err(_) => frames.take(),
+        };
+        if came.send(payload).is_err() {
+            return;
         }
     }
 }

@@ -17,7 +17,8 @@ pub(super) type Key = (i64, bool, usize);
 
 /// The zxids of all transactions that are known.
 pub(super) struct Order {
-    known: BTreeSet<i64>,
+    /// Those that requests explain, of the requests that are placed.
+    pub(super) known: BTreeSet<i64>,
     /// The zxids that no reply names, by the records of their requests.
     hidden: HashMap<usize, i64>,
     /// The records by which they were given, and the zxids, sorted so that `pop` gives the earliest.
@@ -67,11 +68,6 @@ impl Order {
         }
         given.sort_unstable_by(|one, other| other.cmp(one));
         Self { known, hidden, given, floor: 0 }
-    }
-
-    /// The zxids that requests explain, of those that are placed.
-    pub(super) fn known(&self) -> &BTreeSet<i64> {
-        &self.known
     }
 
     /// The place of a step, and up to where the server must have come before. None if it has not been executed. To be asked in

@@ -43,10 +43,9 @@ impl Plan {
         steps.place(drafts, &mut order);
 
         // A transaction that no request explains is a deletion if the observer saw one, or else an expiry if a session was due.
-        let mut explained = order.known().clone();
+        let mut explained = order.known.clone();
         let is_observed = deletions.is_observed();
-        for (sighting, path) in
-            deletions.of_server(base, order.known(), |zxid| expiries.is_of_ephemeral(zxid))
+        for (sighting, path) in deletions.of_server(base, &order.known, |zxid| expiries.is_of_ephemeral(zxid))
         {
             explained.insert(sighting.zxid);
             steps.by_server(sighting, Action::Delete { path });

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use zoolet_proto::records::{AuthPacket, ConnectRequest, ConnectResponse, Delete, DeleteContainer};
-use zoolet_proto::{ErrorCode, Incoming, OpCode, Request, SessionId, Zxid, frame};
+use zoolet_proto::{ErrorCode, Incoming, OpCode, Request, SessionId, Zxid};
 
 use super::ids::{Ids, show_events};
 use super::link::{Link, LinkMessage};
@@ -15,6 +15,7 @@ use super::waiting::Missing;
 use super::{Replay, ReplayDifference, Replayed};
 use crate::error::CaptureError;
 use crate::wire::connection::{Connection, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
+use crate::wire::encoding;
 use crate::wire::fields::{Fields, Value, of_connect, of_connected, show};
 use crate::wire::requests::of_incoming;
 
@@ -106,9 +107,7 @@ impl<'r> Player<'r> {
         sent.session = SessionId(id);
         sent.last_zxid_seen = Zxid(self.ids.zxid(request.last_zxid_seen.0));
         sent.password = request.password.as_ref().map(|_| password);
-        let mut bytes = BytesMut::new();
-        sent.encode_frame(&mut bytes);
-        self.open(connection).await?.send(&bytes[frame::PREFIX..]).await;
+        self.open(connection).await?.send(&encoding::payload(|out| sent.encode_frame(out))).await;
         let Some(response) = response else { return Ok(()) };
 
         let (what, captured) = (show(&of_connect(request)), of_connected(response));
@@ -228,9 +227,7 @@ impl<'r> Player<'r> {
             }
             _ => return unchanged(),
         }
-        let mut bytes = BytesMut::new();
-        body.encode_frame(request.xid, &mut bytes);
-        bytes.freeze().slice(frame::PREFIX..)
+        encoding::payload(|out| body.encode_frame(request.xid, out))
     }
 
     async fn bytes(&mut self, step: &Step, bytes: &[u8], is_answered: bool) -> Result<(), CaptureError> {
@@ -325,7 +322,7 @@ impl<'r> Player<'r> {
     }
 
     /// Asks the server something by the session of the replay itself.
-    async fn ask(&mut self, request: &Request) -> Result<Option<ErrorCode>, CaptureError> {
+    pub(super) async fn ask(&mut self, request: &Request) -> Result<Option<ErrorCode>, CaptureError> {
         let answer = self.observer.ask(request).await;
         let (error, zxid, _) = answer.map_err(|error| self.gone(&error))?;
         self.zxid = self.zxid.max(zxid.0);
@@ -343,7 +340,7 @@ impl<'r> Player<'r> {
         CaptureError::server(&self.replay.server, format!("cannot connect: {error}"))
     }
 
-    pub(super) fn gone(&self, error: &ReceiveError) -> CaptureError {
+    fn gone(&self, error: &ReceiveError) -> CaptureError {
         CaptureError::server(&self.replay.server, error.to_string())
     }
 

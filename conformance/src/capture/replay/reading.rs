@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use zoolet_proto::records::{ConnectResponse, WatchedEvent};
-use zoolet_proto::{DecodeError, OpCode, Reply, ReplyHeader, Zxid, frame};
+use zoolet_proto::{DecodeError, OpCode, Reply, ReplyHeader, Zxid};
 
 use super::deletions::Deletions;
 use super::expiry::Expiries;
@@ -14,6 +14,7 @@ use super::step::{Action, Awaited, Moment, Step};
 use super::timeline::{Sighting, Timeline};
 use crate::capture::format::{OBSERVER, Record, RecordKind};
 use crate::wire::conversation::{Conversation, FromClient, FromServer};
+use crate::wire::encoding::framed;
 use crate::wire::fields::{Fields, Value, of_event, reply_fields};
 
 /// What has been read.
@@ -146,9 +147,7 @@ impl Reading {
                 self.connection(moment).requests.push(Some(draft));
             }
             Err(_) => {
-                let mut bytes = BytesMut::new();
-                frame::put(&mut bytes, |out| out.put_slice(&payload));
-                self.draft(moment, Action::Bytes { bytes: bytes.freeze(), is_answered: false });
+                self.draft(moment, Action::Bytes { bytes: framed(&payload), is_answered: false });
             }
         }
     }
@@ -211,7 +210,7 @@ impl Reading {
     fn reply(&mut self, header: ReplyHeader, reply: &Result<Reply, DecodeError>, moment: Moment) -> i64 {
         let zxid = header.zxid.0;
         let connection = self.connections.entry(moment.connection).or_default();
-        let draft = connection.conversation.answered().and_then(|number| connection.requests[number]);
+        let draft = connection.conversation.answered.and_then(|number| connection.requests[number]);
         let Some(draft) = draft.and_then(|draft| self.drafts.get_mut(draft)) else { return zxid };
         if let Action::Request { request, reply: awaited, .. } = &mut draft.step.action {
             let is_transaction = takes_zxid(request) && zxid > draft.seen;

@@ -3,15 +3,13 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
-use zoolet_proto::{OpCode, Xid};
+use zoolet_proto::Request;
 
 use super::ids::ReplayedSession;
 use super::link::LinkMessage;
 use super::player::Player;
 use super::step::Step;
 use crate::error::CaptureError;
-use crate::wire::connection::Frame;
-use crate::wire::fields::Value;
 
 /// How often sessions are kept alive while something is waited for.
 const TICK: Duration = Duration::from_millis(50);
@@ -65,15 +63,7 @@ impl Player<'_> {
 
     /// Asks the server how far it is.
     pub(super) async fn observe(&mut self) -> Result<(), CaptureError> {
-        let sent = self.observer.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await;
-        sent.map_err(|error| self.gone(&error))?;
-        let frame = self.observer.next().await.map_err(|error| self.gone(&error))?;
-        if let Frame::Reply(fields) = frame {
-            if let Some((_, Value::Int(zxid))) = fields.iter().find(|(name, _)| *name == "zxid") {
-                self.zxid = self.zxid.max(*zxid);
-            }
-        }
-        Ok(())
+        self.ask(&Request::Ping).await.map(drop)
     }
 
     /// Waits until the server must have given up a session: it looks at most half a timeout after its time is over.

@@ -22,7 +22,7 @@ impl Replay<'_, '_> {
         // A connection without a message of this zxid or later may have ended before.
         let alive = |conn: usize| all.conns[conn].latest() >= zxid;
         let mut expected: BTreeMap<usize, Vec<ExpectedEvent>> = BTreeMap::new();
-        for change in self.model.changes() {
+        for change in &self.model.changes {
             for event in self.watches.trigger(change, &alive) {
                 expected.entry(event.conn).or_default().push(event);
             }

@@ -168,27 +168,21 @@ impl<'h> Operations<'h> {
 
     fn enter(&mut self, conn: usize, event: &'h HistoryEvent) -> Result<(), CheckError> {
         match event {
-            HistoryEvent::Opened | HistoryEvent::Unreadable { from: Side::Client, .. } => Ok(()),
-            HistoryEvent::Ended => {
-                self.conns[conn].ended = true;
-                Ok(())
-            }
+            HistoryEvent::Opened | HistoryEvent::Unreadable { from: Side::Client, .. } => {}
+            HistoryEvent::Ended => self.conns[conn].ended = true,
             HistoryEvent::ConnectRequest { session, .. } => {
                 self.conns[conn].requested_session = Some(*session);
-                Ok(())
             }
-            HistoryEvent::ConnectResponse { session } => self.connect_response(conn, *session),
-            HistoryEvent::Request(incoming) => {
-                self.request(conn, incoming);
-                Ok(())
-            }
-            HistoryEvent::Reply(header, body) => self.reply(conn, *header, body),
-            HistoryEvent::Event(zxid, event) => self.event(conn, *zxid, event),
+            HistoryEvent::ConnectResponse { session } => self.connect_response(conn, *session)?,
+            HistoryEvent::Request(incoming) => self.request(conn, incoming),
+            HistoryEvent::Reply(header, body) => self.reply(conn, *header, body)?,
+            HistoryEvent::Event(zxid, event) => self.event(conn, *zxid, event)?,
             HistoryEvent::Unreadable { from: Side::Server, why } => {
                 let operation = self.name_conn(conn, "a message of the server");
-                Err(broken(Rule::ReadableFrames, operation, None, "a valid frame", why))
+                return Err(broken(Rule::ReadableFrames, operation, None, "a valid frame", why));
             }
         }
+        Ok(())
     }
 
     fn name_conn(&self, conn: usize, description: &str) -> Operation {

@@ -98,9 +98,7 @@ pub(super) fn by_replies(all: &Operations<'_>, initial: Zxid) -> Result<Vec<Step
         return Err(Undecided::UnknownTransactions { count: count - served.len(), first }.into());
     }
     let cause = |zxid| writes.get(&zxid).map_or(Cause::NoChange, |op| Cause::Request(*op));
-    Ok((first.0..=last.0)
-        .map(|zxid| Step { zxid: Zxid(zxid), txn: None, cause: cause(Zxid(zxid)) })
-        .collect())
+    Ok((first.0..=last.0).map(Zxid).map(|zxid| Step { zxid, txn: None, cause: cause(zxid) }).collect())
 }
 
 /// Whether a session may have expired: it lost its last connection without being closed.
@@ -141,14 +139,8 @@ pub(super) fn by_transactions<'t>(
         let asked = writes.get(&txn.zxid).copied();
         if let Some(op) = asked.filter(|op| (all.session_of(*op), all.ops[*op].xid) != (txn.session, txn.xid))
         {
-            let (operation, other) = (all.name(op), Some(name(txn)));
-            return Err(broken(
-                Rule::Transactions,
-                operation,
-                other,
-                "its own transaction",
-                "that of another request",
-            ));
+            let (expected, seen) = ("its own transaction", "that of another request");
+            return Err(broken(Rule::Transactions, all.name(op), Some(name(txn)), expected, seen));
         }
         let cause = match (&txn.decision, asked) {
             (_, Some(op)) => Cause::Request(op),

@@ -56,8 +56,7 @@ impl<'a, 'h> Replay<'a, 'h> {
         }
         (0..self.all.conns.len()).try_for_each(|conn| self.no_unexpected_event(conn, Zxid(i64::MAX)))?;
         if let Some([(zxid, time), (next, earlier)]) = self.times.first_decrease() {
-            let transaction = |zxid| Operation { zxid: Some(zxid), ..Operation::unidentified("transaction") };
-            let (operation, other) = (transaction(next), transaction(zxid));
+            let [operation, other] = [next, zxid].map(|zxid| Operation::at(zxid, "transaction"));
             let expected = format!("a time no earlier than {time}");
             return Err(broken(Rule::Times, operation, Some(other), &expected, &earlier.to_string()));
         }
@@ -99,21 +98,14 @@ impl<'a, 'h> Replay<'a, 'h> {
                 self.all.ops[op].request == Some(&Request::CloseSession)
             }
             Cause::Expiry(session) => {
-                let name = Operation {
-                    session: Some(session),
-                    zxid: Some(zxid),
-                    ..Operation::unidentified("expiry")
-                };
+                let name = Operation { session: Some(session), ..Operation::at(zxid, "expiry") };
                 self.execute(session, zxid, time, &Request::CloseSession, &name)?.ok();
                 self.ended.insert(session, (zxid, name));
                 true
             }
             Cause::Cleanup(path) => {
                 if let Err(code) = self.model.clean_up(path, zxid, time) {
-                    let name = Operation {
-                        zxid: Some(zxid),
-                        ..Operation::unidentified(&format!("the server's delete of {path}"))
-                    };
+                    let name = Operation::at(zxid, &format!("the server's delete of {path}"));
                     let expected = "such deletes only for empty containers and expired TTL znodes";
                     return Err(broken(Rule::Transactions, name, None, expected, &format!("{code:?}")));
                 }

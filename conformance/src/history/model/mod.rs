@@ -30,7 +30,7 @@ pub struct Model {
     zxid: Zxid,
     time: i64,
     /// The changes of the latest transaction, oldest first.
-    changes: Vec<TreeChange>,
+    pub(super) changes: Vec<TreeChange>,
 }
 
 /// A change that can trigger watches.
@@ -184,11 +184,6 @@ impl Model {
             Request::Ping => Ok(Reply::Empty),
             _ => return Err(Unmodelled("a request that depends on more than the tree")),
         })
-    }
-
-    /// The changes of the latest write, in order.
-    pub(super) fn changes(&self) -> &[TreeChange] {
-        &self.changes
     }
 
     /// The zxids of the last changes of a znode's data and list of children, if it exists.

@@ -24,11 +24,11 @@ fn violation(
     rule: Rule,
     operation: &RegisterOp,
     other: Option<&RegisterOp>,
-    expected: String,
-    seen: String,
+    expected: &str,
+    seen: &str,
 ) -> CheckError {
     let named = |operation: &RegisterOp| Operation::unidentified(&operation.to_string());
-    broken(rule, named(operation), other.map(named), &expected, &seen)
+    broken(rule, named(operation), other.map(named), expected, seen)
 }
 
 /// Each register has one value at a zxid, its versions count its writes, and none is written by nobody.
@@ -44,25 +44,19 @@ fn registers(operations: &[RegisterOp]) -> Result<(), CheckError> {
         let (Some(register), Some(state)) = (register(operation), state(operation)) else { continue };
         if !state.value.is_empty() && !writes.contains_key(&(register, &state.value)) {
             let seen = format!("{:?}", state.value);
-            return Err(violation(
-                Rule::KnownValue,
-                operation,
-                None,
-                "a value that was written".into(),
-                seen,
-            ));
+            return Err(violation(Rule::KnownValue, operation, None, "a value that was written", &seen));
         }
         if let Call::Set { version, .. } = operation.call {
             if version >= 0 && state.version != version + 1 {
                 let (expected, seen) =
                     (format!("version {}", version + 1), format!("version {}", state.version));
-                return Err(violation(Rule::ExpectedVersion, operation, None, expected, seen));
+                return Err(violation(Rule::ExpectedVersion, operation, None, &expected, &seen));
             }
         }
         let (known, by) = states.entry((register, state.mzxid)).or_insert((state, operation));
         if *known != state {
             let (expected, seen) = (format!("{known:?}"), format!("{state:?}"));
-            return Err(violation(Rule::OneValue, operation, Some(by), expected, seen));
+            return Err(violation(Rule::OneValue, operation, Some(by), &expected, &seen));
         }
     }
     // Writes without an answer, which may explain versions that nobody saw.
@@ -82,14 +76,14 @@ fn registers(operations: &[RegisterOp]) -> Result<(), CheckError> {
         let seen = format!("version {}", later.version);
         if later.version <= state.version {
             let expected = format!("a version above {}", state.version);
-            return Err(violation(Rule::NoLostWrite, after, Some(by), expected, seen));
+            return Err(violation(Rule::NoLostWrite, after, Some(by), &expected, &seen));
         }
         let left = unseen.entry(*register).or_default();
         let most = state.version + 1 + *left;
         *left -= later.version - state.version - 1;
         if *left < 0 {
             let expected = format!("version {most} at most, by as many writes");
-            return Err(violation(Rule::CountedVersions, after, Some(by), expected, seen));
+            return Err(violation(Rule::CountedVersions, after, Some(by), &expected, &seen));
         }
     }
     Ok(())
@@ -133,7 +127,7 @@ fn order(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError>
             if let Some(rule) = rule {
                 let more = if is_write { "above" } else { "of at least" };
                 let (expected, seen) = (format!("an mzxid {more} {least:#x}"), format!("mzxid {at:#x}"));
-                return Err(violation(rule, operation, Some(floor), expected, seen));
+                return Err(violation(rule, operation, Some(floor), &expected, &seen));
             }
         }
         let newer = |known: Option<&&RegisterOp>| known.and_then(|known| mzxid(known)) < Some(at);
@@ -215,15 +209,14 @@ fn check_list(
     for name in listed {
         let Life { create, delete } = lives.get(name).unwrap_or(&Life { create: None, delete: None });
         if create.is_none_or(|create| create.began > list.ended) {
-            let expected = "only names that were created".to_owned();
-            return Err(violation(Rule::KnownName, list, *create, expected, name.to_owned()));
+            return Err(violation(Rule::KnownName, list, *create, "only names that were created", name));
         }
         let is_deleted = |delete: &&RegisterOp| {
             delete.outcome == Some(CallOutcome::Done) && delete.ended < list.began && sees(delete)
         };
         if let Some(delete) = delete.filter(is_deleted) {
-            let expected = format!("a list without {name}");
-            return Err(violation(Rule::NoLostDelete, list, Some(delete), expected, format!("{name} in it")));
+            let (expected, seen) = (format!("a list without {name}"), format!("{name} in it"));
+            return Err(violation(Rule::NoLostDelete, list, Some(delete), &expected, &seen));
         }
     }
     Ok(())
@@ -231,7 +224,7 @@ fn check_list(
 
 /// A name that was created and not deleted is not there.
 fn missing(name: &str, operation: &RegisterOp, create: Option<&RegisterOp>) -> CheckError {
-    violation(Rule::NoLostCreate, operation, create, format!("{name} is there"), "it is not".to_owned())
+    violation(Rule::NoLostCreate, operation, create, &format!("{name} is there"), "it is not")
 }
 
 /// The begins and ends of all operations, in their order; true is an end.

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::time::{Duration, Instant, sleep, timeout_at};
-use zoolet_proto::records::{Create, Delete, GetChildren, GetData, SetData, Sync};
-use zoolet_proto::{AclList, ErrorCode, Reply, Request, Stat};
+use zoolet_proto::records::{Delete, GetChildren, GetData, SetData, Sync};
+use zoolet_proto::{ErrorCode, Reply, Request, Stat};
 
-use super::{Call, CallOutcome, Log, Register, RegisterOp};
+use super::{Call, CallOutcome, HistoryCheck, Log, Register, RegisterOp};
 use crate::wire::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, is_local};
+use crate::wire::requests::create;
 
 const REGISTERS: usize = 8;
 /// How many znodes of a client are in the list at a time.
@@ -47,22 +48,21 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(
+        check: &HistoryCheck,
         number: usize,
         addresses: Vec<String>,
         root: &str,
-        seed: u64,
-        is_ensemble: bool,
         limit: Duration,
-        log: Arc<Log>,
+        log: &Arc<Log>,
     ) -> Self {
         Self {
             number,
             addresses,
             root: root.to_owned(),
-            random: StdRng::seed_from_u64(seed ^ (number as u64) << 32),
-            is_ensemble,
+            random: StdRng::seed_from_u64(check.seed ^ (number as u64) << 32),
+            is_ensemble: check.is_ensemble(),
             limit,
-            log,
+            log: Arc::clone(log),
             connection: None,
             held: NO_SESSION,
             sessions: 0,
@@ -179,34 +179,19 @@ impl Client {
     async fn ask(&mut self, call: &Call) -> Option<CallOutcome> {
         let register = |register: &usize| format!("{}/register-{register}", self.root);
         let named = |name: &String| format!("{}/{name}", list(&self.root));
-        let (path, request) = match call {
+        let request = match call {
             Call::Set { register: at, value, version } => {
-                let (path, data) = (register(at), Some(Bytes::from(value.clone())));
-                (path.clone(), Request::SetData(SetData { path, data, version: *version }))
+                let data = Some(Bytes::from(value.clone()));
+                Request::SetData(SetData { path: register(at), data, version: *version })
             }
-            Call::Get { register: at, .. } => {
-                (register(at), Request::GetData(GetData { path: register(at), watch: false }))
-            }
-            Call::Create { name } => {
-                let path = named(name);
-                let create = Create {
-                    path: path.clone(),
-                    data: Some(Bytes::new()),
-                    acl: Some(AclList::OPEN),
-                    flags: 0,
-                };
-                (path, Request::Create(create))
-            }
-            Call::Delete { name } => {
-                (named(name), Request::Delete(Delete { path: named(name), version: -1 }))
-            }
-            Call::List { .. } => {
-                let path = list(&self.root);
-                (path.clone(), Request::GetChildren(GetChildren { path, watch: false }))
-            }
+            Call::Get { register: at, .. } => Request::GetData(GetData { path: register(at), watch: false }),
+            Call::Create { name } => Request::Create(create(named(name), "")),
+            Call::Delete { name } => Request::Delete(Delete { path: named(name), version: -1 }),
+            Call::List { .. } => Request::GetChildren(GetChildren { path: list(&self.root), watch: false }),
         };
         if let Call::Get { synced: true, .. } | Call::List { synced: true } = call {
-            self.reply(&Request::Sync(Sync { path: Some(path) })).await?;
+            let path = request.path().map(str::to_owned);
+            self.reply(&Request::Sync(Sync { path })).await?;
         }
         let state =
             |value: String, stat: Stat| Register { value, mzxid: stat.mzxid.0, version: stat.version };

@@ -54,7 +54,7 @@ impl Cutter {
 
     /// The address for clients.
     pub(super) fn address(&self) -> String {
-        self.proxy.address().to_string()
+        self.proxy.address.to_string()
     }
 
     /// How many connections have been cut.

@@ -153,13 +153,13 @@ impl HistoryCheck {
         let mut running = JoinSet::new();
         for number in 0..self.clients {
             let addresses = proxies.iter().map(|proxy| proxy.address()).collect();
-            running.spawn(self.client(number, addresses, &root, runner.limit(), &log).run(until));
+            running.spawn(Client::new(self, number, addresses, &root, runner.limit, &log).run(until));
         }
         while running.join_next().await.is_some() {}
         // What was written is still there: of every server, without a proxy.
         for (at, server) in self.servers.iter().enumerate() {
             let (last, number) = (vec![server.clone()], self.clients + at);
-            if !self.client(number, last, &root, runner.limit(), &log).read_all().await {
+            if !Client::new(self, number, last, &root, runner.limit, &log).read_all().await {
                 return Err(runner.fail(&format!("{server} does not answer at the end")));
             }
         }
@@ -188,15 +188,13 @@ impl HistoryCheck {
         if let Some(client) = idle {
             return Some(format!("client {client} got no answer"));
         }
-        let has = |done: fn(&RegisterOp) -> bool| by_clients().any(done);
-        if !has(|operation| {
-            matches!((&operation.call, &operation.outcome), (Call::Set { .. }, Some(CallOutcome::State(_))))
-        }) {
+        // The only calls with such an outcome are reads and writes of registers.
+        let is_done = |operation: &&RegisterOp| matches!(operation.outcome, Some(CallOutcome::State(_)));
+        let is_write = |operation: &RegisterOp| matches!(operation.call, Call::Set { .. });
+        if !by_clients().filter(is_done).any(is_write) {
             return Some("no write was acknowledged".to_owned());
         }
-        if !has(|operation| {
-            matches!((&operation.call, &operation.outcome), (Call::Get { .. }, Some(CallOutcome::State(_))))
-        }) {
+        if by_clients().filter(is_done).all(is_write) {
             return Some("no read was answered".to_owned());
         }
         None
@@ -204,17 +202,6 @@ impl HistoryCheck {
 
     fn is_ensemble(&self) -> bool {
         self.servers.len() > 1
-    }
-
-    fn client(
-        &self,
-        number: usize,
-        addresses: Vec<String>,
-        root: &str,
-        limit: Duration,
-        log: &Arc<Log>,
-    ) -> Client {
-        Client::new(number, addresses, root, self.seed, self.is_ensemble(), limit, Arc::clone(log))
     }
 
     async fn proxies(&self, runner: &Runner, log: &Arc<Log>) -> Result<Vec<Cutter>, RunError> {
