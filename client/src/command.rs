@@ -148,8 +148,8 @@ impl ReplyTo {
         Self(None)
     }
 
-    pub(crate) fn feed(feed: FeedSink, generation: u64, tag: u64) -> Self {
-        Self(Some(CallEnd::Feed(FeedTicket { feed, generation, tag })))
+    pub(crate) fn feed(ticket: FeedTicket) -> Self {
+        Self(Some(CallEnd::Feed(ticket)))
     }
 
     /// The ticket, if this is a request of a feed.

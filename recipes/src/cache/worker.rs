@@ -182,8 +182,8 @@ impl<T: Send + Sync + 'static> Worker<T> {
     /// Handles an item; `false` at the end of the session.
     fn handle(&mut self, link: &mut Link, item: FeedItem) -> Result<bool, CacheError> {
         match item {
-            FeedItem::Connected(connection) => {
-                link.generation = Some(connection.generation);
+            FeedItem::Connected { generation } => {
+                link.generation = Some(generation);
                 let style = match link.feed.supports(ServerFeature::AddWatch) {
                     Some(false) => WatchStyle::OneShot,
                     _ => WatchStyle::Tree,
