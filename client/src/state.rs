@@ -15,7 +15,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_proto::{ErrorCode, OpCode, SessionId, Zxid};
+use zoolet_proto::{SessionId, Zxid};
 
 use crate::connection_error::ConnectionError;
 use crate::context::{ErrorContext, ErrorDetail};
@@ -290,12 +290,12 @@ impl SharedState {
     }
 
     pub(crate) fn supports(&self, feature: ServerFeature) -> Option<bool> {
-        self.features.get(&self.server(), feature)
+        self.features.get(self.server(), feature)
     }
 
-    /// The server of this connection has answered a request of this kind.
-    pub(crate) fn note_feature(&self, op: OpCode, error: Option<ErrorCode>) {
-        self.features.note(|| self.server(), op, error);
+    /// The server of this connection has shown whether it has this.
+    pub(crate) fn note_feature(&self, feature: ServerFeature, has: bool) {
+        self.features.note(self.server(), feature, has);
     }
 
     pub(crate) fn set_zxid(&self, zxid: Zxid) {

@@ -116,7 +116,7 @@ impl Session {
             _ => self.contacted(sent),
         }
         if before_3_5::lacks_create2(&call.request, error) {
-            self.shared.note_feature(OpCode::Create2, Some(ErrorCode::Unimplemented));
+            self.shared.note_feature(ServerFeature::Create2, false);
             self.calls.wait(call, now + self.timeout);
             // The server closes it anyway, or it would answer a later request before this one.
             return Err(NO_CREATE2);
@@ -172,13 +172,11 @@ impl Session {
     /// Notes what the answer says about the server. Of create2, which is frequent, the first answer of a connection says all.
     fn note_feature(&mut self, op: OpCode, error: Option<ErrorCode>) {
         let Some(feature) = ServerFeature::of(op) else { return };
-        if feature == ServerFeature::Create2 {
-            let known = self.has_create2.replace(error != Some(ErrorCode::Unimplemented));
-            if known == self.has_create2 {
-                return;
-            }
+        let has = error != Some(ErrorCode::Unimplemented);
+        if feature == ServerFeature::Create2 && self.has_create2.replace(has) == Some(has) {
+            return;
         }
-        self.shared.note_feature(op, error);
+        self.shared.note_feature(feature, has);
     }
 
     /// Registers the outcome of the watch of a request. A watch that has no users is removed again.
