@@ -74,6 +74,11 @@ impl ServerList {
         self.ring().srv.as_ref().map(SrvSource::label)
     }
 
+    /// As in the connect string; empty for none.
+    pub(crate) fn chroot(&self) -> &str {
+        &self.chroot
+    }
+
     /// What the connect string says about the connection.
     pub(crate) fn security(&self) -> &TargetSecurity {
         &self.security
@@ -119,24 +124,22 @@ impl ServerList {
         rng: &mut impl Rng,
     ) -> Result<bool, Error> {
         let ConnectString { security, hosts, chroot } = parse(target)?;
+        let invalid = |reason: &str| Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
         if security != TargetSecurity::default() && security != *self.security {
-            let reason = "a client keeps its user, and TLS or none: leave out the scheme and the user";
-            return Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
+            return invalid("a client keeps its user, and TLS or none: leave out the scheme and the user");
         }
         let TargetHosts::Named(hosts) = hosts else {
-            let reason = "a client reads SRV records if it connects to their name: name the hosts here";
-            return Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
+            return invalid("a client reads SRV records if it connects to their name: name the hosts here");
         };
         #[cfg(feature = "dns-srv")]
         if let Some(name) = self.srv_label() {
-            return Err(Error::InvalidTarget(format!(
-                "{target:?}: the hosts of this client are those of {name}"
-            )));
+            return invalid(&format!("the hosts of this client are those of {name}"));
         }
         if !chroot.is_empty() && *chroot != *self.chroot {
-            let reason =
-                format!("{target:?}: the chroot of a client stays as it is, {:?}: leave it out", self.chroot);
-            return Err(Error::InvalidTarget(reason));
+            return invalid(&format!(
+                "the chroot of a client stays as it is, {:?}: leave it out",
+                self.chroot
+            ));
         }
         Ok(self.ring().update(hosts, current, rng))
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 
-use crate::connect_string::{ConnectString, TargetHosts, TargetSecurity, parse};
+use crate::connect_string::{ConnectString, TargetHosts, parse};
 use crate::error::Error;
 use crate::server_list::ServerList;
 #[cfg(feature = "tls")]
@@ -28,7 +28,6 @@ pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ClientS
 /// A source of connections, made from a connect string or a closure; see [`IntoTransport`].
 pub struct Transport {
     dial: Dial,
-    pub(crate) chroot: String,
     #[cfg(feature = "tls")]
     tls: Option<SharedTls>,
 }
@@ -51,7 +50,7 @@ impl SharedTransport {
 
     /// The transport of one more session.
     pub(crate) fn share(&self) -> Transport {
-        Transport::new(Dial::Shared(self.clone()), &self.lock().chroot)
+        Transport::new(Dial::Shared(self.clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Transport> {
@@ -69,10 +68,9 @@ pub(crate) struct Host {
 }
 
 impl Transport {
-    fn new(dial: Dial, chroot: &str) -> Self {
+    fn new(dial: Dial) -> Self {
         Self {
             dial,
-            chroot: chroot.to_owned(),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -85,11 +83,6 @@ impl Transport {
             Dial::Custom(_) => None,
             Dial::Shared(transport) => transport.lock().servers(),
         }
-    }
-
-    /// What the connect string says about the connection.
-    pub(crate) fn security(&self) -> TargetSecurity {
-        self.servers().map(|servers| servers.security().clone()).unwrap_or_default()
     }
 
     /// The name of the SRV records that its hosts are from.
@@ -234,7 +227,7 @@ impl IntoTransport for &str {
                 )));
             }
         };
-        Ok(Transport::new(Dial::Tcp(servers), chroot))
+        Ok(Transport::new(Dial::Tcp(servers)))
     }
 }
 
@@ -261,6 +254,6 @@ where
             let connecting = self();
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ClientStream>) })
         };
-        Ok(Transport::new(Dial::Custom(Box::new(dial)), ""))
+        Ok(Transport::new(Dial::Custom(Box::new(dial))))
     }
 }
