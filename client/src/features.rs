@@ -4,9 +4,11 @@
 //! remembered for the server, and not for the ensemble: during a rolling upgrade its members differ.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use zoolet_proto::OpCode;
+
+use crate::locked::locked;
 
 /// An operation that not all servers in use have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,12 +47,12 @@ pub(crate) struct KnownFeatures(Arc<Mutex<BTreeMap<(ServerName, ServerFeature), 
 
 impl KnownFeatures {
     pub(crate) fn get(&self, server: ServerName, feature: ServerFeature) -> Option<bool> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = locked(&self.0);
         known.get(&(server, feature)).copied()
     }
 
     pub(crate) fn note(&self, server: ServerName, feature: ServerFeature, has: bool) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&self.0);
         known.insert((server, feature), has);
     }
 }

@@ -7,13 +7,14 @@ use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 
 use crate::connect_string::{ConnectString, TargetHosts, parse};
 use crate::error::Error;
+use crate::locked::locked;
 use crate::server_list::ServerList;
 #[cfg(feature = "tls")]
 use crate::tls_stream::{SharedTls, shake_hands};
@@ -52,10 +53,6 @@ impl SharedTransport {
     pub(crate) fn share(&self) -> Transport {
         Transport::new(Dial::Shared(self.clone()))
     }
-
-    fn lock(&self) -> MutexGuard<'_, Transport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A host of a connect string.
@@ -81,7 +78,7 @@ impl Transport {
         match &self.dial {
             Dial::Tcp(servers) => Some(servers.clone()),
             Dial::Custom(_) => None,
-            Dial::Shared(transport) => transport.lock().servers(),
+            Dial::Shared(transport) => locked(&transport.0).servers(),
         }
     }
 
@@ -103,7 +100,7 @@ impl Transport {
         match &self.dial {
             Dial::Tcp(_) => true,
             Dial::Custom(_) => false,
-            Dial::Shared(transport) => transport.lock().is_named(),
+            Dial::Shared(transport) => locked(&transport.0).is_named(),
         }
     }
 
@@ -132,7 +129,7 @@ impl Transport {
                 (Some(name), Some(label), Box::pin(async move { host.connect(round).await }))
             }
             Dial::Custom(dial) => (None, None, dial()),
-            Dial::Shared(transport) => transport.lock().dial_next(),
+            Dial::Shared(transport) => locked(&transport.0).dial_next(),
         }
     }
 }
@@ -142,7 +139,7 @@ impl fmt::Debug for Transport {
         match &self.dial {
             Dial::Tcp(servers) => f.debug_tuple("Transport").field(&servers.hosts()).finish(),
             Dial::Custom(_) => f.write_str("Transport(closure)"),
-            Dial::Shared(transport) => fmt::Debug::fmt(&*transport.lock(), f),
+            Dial::Shared(transport) => fmt::Debug::fmt(&*locked(&transport.0), f),
         }
     }
 }

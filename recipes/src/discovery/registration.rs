@@ -1,10 +1,10 @@
 //! [`Registration`]: an instance that is registered as long as its handle.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use zoolet_client::internal::SessionsExt as _;
+use zoolet_client::internal::{SessionsExt as _, locked};
 use zoolet_client::{Acl, Sessions, Zxid};
 
 use super::error::DiscoveryError;
@@ -71,7 +71,7 @@ impl Registration {
 
     /// The instance as it is to be registered.
     pub fn instance(&self) -> Instance {
-        self.locked().clone()
+        locked(&self.instance).clone()
     }
 
     /// As [`KeepNode::state`].
@@ -104,7 +104,7 @@ impl Registration {
     /// # Ordering and cancel safety
     /// Takes effect with the call. Dropping the future does not cancel it.
     pub fn update(&self, mut instance: Instance) -> impl Future<Output = Result<(), DiscoveryError>> + use<> {
-        let mut present = self.locked();
+        let mut present = locked(&self.instance);
         if instance.registration_time_utc == 0 {
             instance.registration_time_utc = present.registration_time_utc;
         }
@@ -140,10 +140,6 @@ impl Registration {
     /// Begins with the call. Dropping the future does not cancel it.
     pub fn close(self) -> impl Future<Output = Result<(), KeepError>> + use<> {
         self.keep.close()
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Instance> {
-        self.instance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

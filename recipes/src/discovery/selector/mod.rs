@@ -5,10 +5,11 @@ mod health;
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use zoolet_client::Clock;
+use zoolet_client::internal::locked;
 
 use super::instance::Instance;
 use super::services::{InstanceCache, instance_of};
@@ -123,7 +124,7 @@ impl Selector {
     pub fn select(&self) -> Option<Selected> {
         let shared = &*self.0;
         let now = shared.clock.now();
-        let mut progress = shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = locked(&shared.progress);
         progress.update(shared);
         let Progress { candidates, choice, .. } = &mut *progress;
         let chosen = &candidates[choice.choose(candidates, now)?];
