@@ -1,6 +1,6 @@
 //! The requests that every lock makes in the same way, retried until the session ends.
 
-use std::future::IntoFuture;
+use std::future::{Future, IntoFuture, pending};
 
 use zoolet_client::internal::{MissingParents, with_parent_advice};
 use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
@@ -20,14 +20,22 @@ pub(crate) async fn changed(watch: Watch) -> Result<Option<EventType>, Error> {
 
 /// The reply, or `None` if the znode does not exist.
 pub(crate) fn if_exists<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
-    none_if(ErrorCode::NoNode, reply)
+    none_if(&[ErrorCode::NoNode], reply)
 }
 
-/// The reply, or `None` if it is this error.
-pub(crate) fn none_if<T>(code: ErrorCode, reply: Result<T, Error>) -> Result<Option<T>, Error> {
+/// The reply, or `None` if it is one of these errors.
+pub(crate) fn none_if<T>(codes: &[ErrorCode], reply: Result<T, Error>) -> Result<Option<T>, Error> {
     match reply {
-        Err(error) if error.code() == Some(code) => Ok(None),
+        Err(error) if error.code().is_some_and(|code| codes.contains(&code)) => Ok(None),
         reply => reply.map(Some),
+    }
+}
+
+/// The output of the future; never, if there is none.
+pub(crate) async fn or_never<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
     }
 }
 

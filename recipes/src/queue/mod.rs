@@ -130,7 +130,7 @@ impl QueueBuilder {
                 let acl = &acl;
                 let create = |client: Client| async move {
                     let created = client.create(dir, "").acl(acl.to_vec()).parents().await;
-                    none_if(ErrorCode::NodeExists, created)
+                    none_if(&[ErrorCode::NodeExists], created)
                 };
                 once.ask(create).await?;
             }

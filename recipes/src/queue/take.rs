@@ -1,7 +1,7 @@
 //! How an item is found and taken.
 
 use std::collections::HashSet;
-use std::future::{Future, pending};
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::delivery::{Delivery, HeldItem, deliveries};
 use super::names::{DelayedName, ItemName, item_path};
 use super::{QueueHandle, wall_millis};
 use crate::path::child;
-use crate::requests::{changed, if_exists};
+use crate::requests::{changed, if_exists, none_if, or_never};
 use crate::retry::{PAUSE, RetryPolicy};
 use crate::tickets::TicketError;
 use crate::unique::unique_number;
@@ -25,6 +25,9 @@ const WIDEST: usize = 64;
 
 /// The most delayed items that one taker moves at once.
 const MOVED_AT_ONCE: usize = 16;
+
+/// The item is held, has changed or is gone.
+const COLLISIONS: [ErrorCode; 3] = [ErrorCode::NodeExists, ErrorCode::NoNode, ErrorCode::BadVersion];
 
 /// The longest wait for a delayed item before the wall clock is read again: it may have been set.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -146,7 +149,7 @@ impl<'q> Taker<'q> {
                 self.client.multi().add(self.client.delete(&from).version(stat.version)).add(create.clone())
             };
             // Another taker may be faster, or our own request whose reply was lost.
-            none_if_collision(self.retries().ask(multi).await)?;
+            none_if(&COLLISIONS, self.retries().ask(multi).await)?;
         }
         Ok(!due.is_empty())
     }
@@ -204,23 +207,18 @@ impl<'q> Taker<'q> {
             let item = held.client.delete(&held.item).version(held.version);
             taken.add(item).delete(&held.taken).add(dead.clone())
         };
-        none_if_collision(self.retries().ask(multi).await).map(drop)
+        none_if(&COLLISIONS, self.retries().ask(multi).await).map(drop)
     }
 
     /// Waits until something arrives, is given back, or is due.
     async fn wait(&self, listing: QueueListing, now: u64) -> Result<(), Error> {
-        let due = async {
-            match listing.delayed.first() {
-                Some((name, _)) => {
-                    let wait = Duration::from_millis(name.due.saturating_sub(now));
-                    self.client.clock().sleep(wait.min(LONGEST_WAIT)).await;
-                }
-                None => pending().await,
-            }
-        };
+        let due = listing.delayed.first().map(|(name, _)| {
+            let wait = Duration::from_millis(name.due.saturating_sub(now));
+            self.client.clock().sleep(wait.min(LONGEST_WAIT))
+        });
         tokio::select! {
             event = any(listing.watches) => event,
-            () = due => Ok(()),
+            () = or_never(due) => Ok(()),
         }
     }
 }
@@ -255,7 +253,7 @@ impl HeldItem {
                     self.client.clock().sleep(PAUSE).await;
                     false
                 }
-                taken => match none_if_collision(taken)? {
+                taken => match none_if(&COLLISIONS, taken)? {
                     Some(_) => true,
                     None => return Ok(None),
                 },
@@ -275,20 +273,5 @@ impl HeldItem {
         retries.ask(|| self.client.sync(&self.taken)).await?;
         let mark = if_exists(retries.ask(|| self.client.get_data(&self.taken)).await)?;
         Ok(mark.is_some_and(|(data, stat)| data == guid && stat.ephemeral_owner == self.client.session_id()))
-    }
-}
-
-/// `None` if the item is held, has changed or is gone.
-fn none_if_collision<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
-    match reply {
-        Err(error)
-            if matches!(
-                error.code(),
-                Some(ErrorCode::NodeExists | ErrorCode::NoNode | ErrorCode::BadVersion)
-            ) =>
-        {
-            Ok(None)
-        }
-        reply => reply.map(Some),
     }
 }

@@ -213,7 +213,7 @@ impl Tickets {
         let create = |path: &str, data: Bytes| client.create(path, data).acl(self.acl.clone());
         let parent = path::parent(&self.scope);
         if parent != "/" {
-            none_if(ErrorCode::NodeExists, create(parent, Bytes::new()).parents().await)?;
+            none_if(&[ErrorCode::NodeExists], create(parent, Bytes::new()).parents().await)?;
         }
         let scope = create(&self.scope, record::scope(watermark));
         client.multi().add(scope).add(create(&self.pending_path(), Bytes::new())).commit().await?;
@@ -225,7 +225,7 @@ impl Tickets {
         let (client, watermark) = (&self.client, Partition(0));
         // First, because a scope with a watermark counts as complete. It may have been created in advance too.
         let created = client.create(self.pending_path(), Bytes::new()).acl(self.acl.clone()).await;
-        none_if(ErrorCode::NodeExists, created)?;
+        none_if(&[ErrorCode::NodeExists], created)?;
         let stat = client.set_data(&self.scope, record::scope(watermark)).version(version).await?;
         Ok(Scope { watermark, version: stat.version })
     }
