@@ -3,7 +3,7 @@
 use std::future::{Future, IntoFuture, pending};
 
 use zoolet_client::internal::{MissingParents, with_parent_advice};
-use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
+use zoolet_client::{Acl, Client, Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
 
 use crate::config::{LockConfig, ParentMode};
 use crate::error::LockError;
@@ -36,6 +36,17 @@ pub(crate) async fn or_never<F: Future>(future: Option<F>) -> F::Output {
     match future {
         Some(future) => future.await,
         None => pending().await,
+    }
+}
+
+impl ParentMode {
+    /// What creates missing parents in this mode.
+    pub(crate) fn creator<'c>(self, client: &'c Client, acl: &[Acl]) -> MissingParents<'c> {
+        let create = client.create("/", "").acl(acl.to_vec());
+        MissingParents::new(match self {
+            Self::Container => create.container(),
+            Self::Persistent | Self::MustExist => create,
+        })
     }
 }
 
@@ -108,11 +119,7 @@ impl LockConfig {
 
     /// Creates missing directories as configured.
     pub(crate) fn missing_parents(&self) -> MissingParents<'_> {
-        let create = self.client.create("/", "").acl(self.acl.clone());
-        MissingParents::new(match self.parent {
-            ParentMode::Container => create.container(),
-            ParentMode::Persistent | ParentMode::MustExist => create,
-        })
+        self.parent.creator(&self.client, &self.acl)
     }
 
     /// Whether creating `parents` may help after `error`, which reports a missing directory; else reports the error.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use zoolet_client::internal::{ClientExt as _, MissingParents};
 use zoolet_client::{
-    Client, Error, ErrorCode, EventType, ReplyFuture, SessionId, Sessions, Stat, Watch, Zxid, path,
+    Client, Error, ErrorCode, EventType, ReplyFuture, SessionId, Sessions, Stat, Watch, path,
 };
 
 use super::builder::KeepConfig;
@@ -108,23 +108,21 @@ impl Keeper {
             // Two requests at most are in flight, and the second must not wait for room when the first is sent.
             let client = term.client.unlimited();
             match self.serve(&client).await {
-                Served::SessionOver => self.report(KeepState::Pending(None)),
+                Served::SessionOver => report(&self.publish, KeepState::Pending(None)),
                 Served::Dropped => {
-                    let Self { sessions, config, publish, .. } = self;
                     // If nobody else has the sessions, they end now, and the znode with them.
-                    drop(sessions);
-                    let end = leave(&client, &config.path).await;
-                    return ended(&publish, end);
+                    drop(self.sessions);
+                    break leave(&client, &self.config.path).await;
                 }
             }
         };
-        ended(&self.publish, end);
+        report(&self.publish, KeepState::Ended(end));
     }
 
     /// Keeps the znode during one session.
     async fn serve(&mut self, client: &Client) -> Served {
         let (mut back_off, mut connection) = (BackOff::new(client), Connection::new(client));
-        let mut parents = self.missing_parents(client);
+        let mut parents = self.config.parent.creator(client, &self.config.acl);
         let mut next = Write::Create;
         // Until the reply is there, so that the watch that our own write fires is not removed before.
         let mut watched = None;
@@ -143,11 +141,11 @@ impl Keeper {
                     self.pause(client, &mut back_off, write).await
                 }
                 Found::Foreign(owner, mut watch) => {
-                    self.report(KeepState::Foreign { owner });
+                    report(&self.publish, KeepState::Foreign { owner });
                     self.wait(client, &mut watch, &mut connection, &mut back_off, Write::Nothing).await
                 }
                 Found::Present(stat, watch) => {
-                    parents = self.missing_parents(client);
+                    parents = self.config.parent.creator(client, &self.config.acl);
                     self.report_present(&stat, desired.number);
                     let update = Write::SetData { version: stat.version };
                     let watch = watched.insert(watch);
@@ -244,14 +242,6 @@ impl Keeper {
         }
     }
 
-    fn missing_parents<'c>(&self, client: &'c Client) -> MissingParents<'c> {
-        let create = client.create("/", "").acl(self.config.acl.clone());
-        MissingParents::new(match self.config.parent {
-            ParentMode::Container => create.container(),
-            ParentMode::Persistent | ParentMode::MustExist => create,
-        })
-    }
-
     /// Waits until the znode changes, or is to change, which is by `update`.
     async fn wait(
         &mut self,
@@ -270,7 +260,7 @@ impl Keeper {
         };
         let write = match event {
             Ok(event) if event.kind == EventType::NodeDeleted => {
-                self.report(KeepState::Pending(None));
+                report(&self.publish, KeepState::Pending(None));
                 Write::Create
             }
             Err(error) if error.is_session_over() => return Woken::SessionOver,
@@ -299,26 +289,27 @@ impl Keeper {
         if !matches!(self.publish.borrow().state, KeepState::Pending(Some(_))) {
             tracing::warn!(path = self.config.path, error = %cause, "a znode cannot be kept; trying again");
         }
-        self.report(KeepState::Pending(Some(KeepError::Refused { path: self.config.path.clone(), cause })));
+        let refused = KeepError::Refused { path: self.config.path.clone(), cause };
+        report(&self.publish, KeepState::Pending(Some(refused)));
     }
 
     fn report_present(&self, stat: &Stat, number: u64) {
         let (czxid, session) = (stat.czxid, stat.ephemeral_owner);
         self.publish.send_modify(|progress| {
             progress.written = Some(number);
-            if !is_present(&progress.state, czxid) {
+            if !matches!(progress.state, KeepState::Present { czxid: known, .. } if known == czxid) {
                 progress.state = KeepState::Present { czxid, session };
                 progress.step += 1;
             }
         });
     }
+}
 
-    fn report(&self, state: KeepState) {
-        self.publish.send_modify(|progress| {
-            progress.state = state;
-            progress.step += 1;
-        });
-    }
+fn report(publish: &watch::Sender<Progress>, state: KeepState) {
+    publish.send_modify(|progress| {
+        progress.state = state;
+        progress.step += 1;
+    });
 }
 
 /// What to do when there is new data, or when the handle was dropped.
@@ -339,17 +330,6 @@ fn refusal<T: 'static>(reply: ReplyFuture<T>, raced: &'static [ErrorCode]) -> Wr
 /// Whether a request was lost, and not refused.
 fn is_lost(error: &Error) -> bool {
     error.is_retryable() && !matches!(error, Error::Refused { .. } | Error::MultiRefused { .. })
-}
-
-fn is_present(state: &KeepState, by: Zxid) -> bool {
-    matches!(state, KeepState::Present { czxid, .. } if *czxid == by)
-}
-
-fn ended(publish: &watch::Sender<Progress>, end: KeepError) {
-    publish.send_modify(|progress| {
-        progress.state = KeepState::Ended(end);
-        progress.step += 1;
-    });
 }
 
 /// Completes when the handle was dropped.
