@@ -12,9 +12,11 @@ use std::mem;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use zoolet_client::internal::locked;
-use zoolet_client::{Acl, Client, Error, Sessions};
+use zoolet_client::{Acl, Client, Error, MultiWrite, Sessions, Stat};
 
+use crate::requests::if_exists;
 use crate::retry::{RecipeError as _, RetryPolicy};
 use crate::tickets::{
     Collected, Partition, RunNotes, Ticket, TicketDecision, TicketError, TicketOutcome, TicketTxn, Tickets,
@@ -118,6 +120,20 @@ impl Once {
                 reply => return reply,
             }
         }
+    }
+
+    /// Reads a znode; `None` if it does not exist.
+    pub(crate) async fn get_data(&self, path: &str) -> Result<Option<(Bytes, Stat)>, Error> {
+        if_exists(self.ask(|client| async move { client.get_data(path).await }).await)
+    }
+
+    /// Adds the write of a znode: of its data, or, if it does not `exist`, its create.
+    pub(crate) fn write(&self, txn: TicketTxn, path: &str, exists: bool, data: Bytes) -> TicketTxn {
+        if exists {
+            return txn.set_data(path, data);
+        }
+        let create = MultiWrite::from(txn.client().create(path, data).acl(self.acl().to_vec()));
+        txn.add(create)
     }
 
     /// A new ticket, with the time of the present session's clock.
