@@ -41,7 +41,7 @@ pub struct Registration {
 }
 
 /// An instance that is not registered yet, from [`Registration::builder`].
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use = "an instance is registered by `.start(..)`"]
 pub struct RegistrationBuilder {
     sessions: Sessions,
@@ -203,11 +203,5 @@ fn is_same_node(format: &dyn InstanceFormat, one: &Instance, other: &Instance) -
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registration").field("path", &self.path()).field("state", &self.state()).finish()
-    }
-}
-
-impl fmt::Debug for RegistrationBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RegistrationBuilder").field("base", &self.base).field("format", &self.format).finish()
     }
 }
