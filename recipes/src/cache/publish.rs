@@ -131,7 +131,8 @@ pub struct CacheChanges<T> {
     board: Arc<Board<T>>,
     /// What the items so far add up to.
     seen: Arc<Snapshot<T>>,
-    step: u64,
+    /// The step that has led to it, if one has.
+    step: Option<u64>,
     /// Whether `Initialized` is among the items so far.
     initialized: bool,
     unread: VecDeque<CacheChange<T>>,
@@ -151,7 +152,7 @@ impl<T> CacheChanges<T> {
         let state = locked(&board.0);
         // The latest snapshot is that of the last step, but for its zxid.
         let is_latest = state.latest.as_ref().is_some_and(|latest| Arc::ptr_eq(latest, &seen));
-        let step = if is_latest { state.step } else { u64::MAX };
+        let step = is_latest.then_some(state.step);
         drop(state);
         let (board, unread) = (Arc::clone(board), VecDeque::new());
         Self { board, seen, step, initialized: true, unread, ended: false }
@@ -180,19 +181,17 @@ impl<T> CacheChanges<T> {
                 return Poll::Ready(None);
             }
             let mut state = locked(&self.board.0);
-            if self.step != u64::MAX && self.step < state.step {
-                if let Some((snapshot, changes)) = state.step_after(self.step) {
-                    self.unread.extend(changes.iter().cloned());
-                    self.seen = Arc::clone(snapshot);
-                    self.step += 1;
-                    continue;
-                }
+            if let Some((snapshot, changes)) = self.step.and_then(|step| state.step_after(step)) {
+                self.unread.extend(changes.iter().cloned());
+                self.seen = Arc::clone(snapshot);
+                self.step = self.step.map(|step| step + 1);
+                continue;
             }
-            let is_behind = self.step == u64::MAX || self.step < state.step;
+            let is_behind = self.step.is_none_or(|step| step < state.step);
             match (&state.latest, &state.ended) {
                 (Some(latest), _) if is_behind => {
                     let latest = Arc::clone(latest);
-                    self.step = state.step;
+                    self.step = Some(state.step);
                     drop(state);
                     // Without the lock, as it may take a while.
                     self.unread.extend(between_all(&self.seen, &latest));

@@ -238,11 +238,7 @@ impl<T> Mirror<T> {
             return;
         }
         // What it was may not be what it is. Its children are listed when it can be read.
-        if let Some(old) = self.nodes.get(path) {
-            self.bytes -= old.size();
-            self.nodes.remove_mut(path);
-            self.touch(path);
-        }
+        self.remove_one(path);
         self.unlisted.insert(Arc::clone(path));
     }
 
