@@ -6,7 +6,7 @@ use zoolet_proto::{ErrorCode, Jute, OpCode, Reply, ReplyHeader, Request, Watcher
 
 use super::flight::InFlight;
 use super::{ProtocolViolation, Session, answer, before_3_5};
-use crate::command::{AnsweredCall, ReplyExtra, shown_zxid};
+use crate::command::{AnsweredCall, shown_zxid};
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::features::ServerFeature;
@@ -159,7 +159,7 @@ impl Session {
             let mut outcome = answer::outcome(&call.request, error, reply, &call.chroot, self.has_identity());
             if let (Ok(answer), Some((kind, path))) = (&mut outcome, answer::watch_of(&call.request)) {
                 let watch = self.watches.open(kind, path, &call.chroot, &self.commands);
-                answer.extra = Some(Box::new(ReplyExtra::Watch(watch)));
+                answer.extra = Some(Box::new(watch));
             }
             call.reply_to.send(AnsweredCall { outcome, zxid: header.zxid });
             self.answered += 1;
