@@ -33,7 +33,7 @@ impl ServerList {
         Self {
             chroot: chroot.into(),
             security: Arc::new(security),
-            ring: Arc::new(Mutex::new(HostRing::new(hosts))),
+            ring: Arc::new(Mutex::new(HostRing { hosts, ..HostRing::default() })),
         }
     }
 
@@ -146,7 +146,7 @@ impl ServerList {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct HostRing {
     hosts: Vec<Host>,
     /// How many attempts were made at `hosts`, in turn.
@@ -164,20 +164,6 @@ struct HostRing {
 }
 
 impl HostRing {
-    fn new(hosts: Vec<Host>) -> Self {
-        Self {
-            hosts,
-            attempts: 0,
-            first: VecDeque::new(),
-            #[cfg(feature = "dns-srv")]
-            srv: None,
-            #[cfg(feature = "dns-srv")]
-            failure: None,
-            #[cfg(feature = "dns-srv")]
-            rounds: 0,
-        }
-    }
-
     /// A round of SRV records is over with its last host, or with a connection.
     #[cfg(feature = "dns-srv")]
     fn poll_lookup(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
