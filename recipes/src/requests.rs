@@ -1,6 +1,7 @@
 //! The requests that every lock makes in the same way, retried until the session ends.
 
-use std::future::{Future, IntoFuture, pending};
+use std::future::{Future, IntoFuture, pending, poll_fn};
+use std::task::Poll;
 
 use zoolet_client::internal::{MissingParents, with_parent_advice};
 use zoolet_client::{Acl, Client, Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
@@ -29,6 +30,16 @@ pub(crate) fn none_if<T>(codes: &[ErrorCode], reply: Result<T, Error>) -> Result
         Err(error) if error.code().is_some_and(|code| codes.contains(&code)) => Ok(None),
         reply => reply.map(Some),
     }
+}
+
+/// The output of the first of the futures that is ready.
+pub(crate) async fn first_of<F: Future>(futures: impl IntoIterator<Item = F>) -> F::Output {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    poll_fn(|cx| {
+        let mut polled = futures.iter_mut().map(|future| future.as_mut().poll(cx));
+        polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
 }
 
 /// The output of the future; never, if there is none.

@@ -175,7 +175,8 @@ impl Queue {
         let mut ended = 0;
         loop {
             let term = self.0.once.sessions().term_after(ended).await?;
-            match Taker::new(&self.0, &term.client).take(waits).await {
+            let taker = Taker { queue: &self.0, client: &term.client };
+            match taker.take(waits).await {
                 Err(error) if error.is_session_over() => ended = term.number,
                 taken => return Ok(taken?),
             }

@@ -1,7 +1,6 @@
 //! How an item is found and taken.
 
 use std::collections::HashSet;
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use super::delivery::{Delivery, HeldItem, deliveries};
 use super::names::{DelayedName, ItemName, item_path};
 use super::{QueueHandle, wall_millis};
 use crate::path::child;
-use crate::requests::{changed, if_exists, none_if, or_never};
+use crate::requests::{changed, first_of, if_exists, none_if, or_never};
 use crate::retry::{PAUSE, RetryPolicy};
 use crate::tickets::TicketError;
 use crate::unique::unique_number;
@@ -34,8 +33,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// One taker on one session.
 pub(super) struct Taker<'q> {
-    queue: &'q Arc<QueueHandle>,
-    client: &'q Client,
+    pub(super) queue: &'q QueueHandle,
+    pub(super) client: &'q Client,
 }
 
 /// The names in the directories, and the watches on them.
@@ -59,10 +58,6 @@ enum Watched {
 }
 
 impl<'q> Taker<'q> {
-    pub(super) fn new(queue: &'q Arc<QueueHandle>, client: &'q Client) -> Self {
-        Self { queue, client }
-    }
-
     fn retries(&self) -> RetryPolicy<'q, TicketError> {
         RetryPolicy::until_session_ends(self.client, &self.queue.dirs.root)
     }
@@ -217,20 +212,10 @@ impl<'q> Taker<'q> {
             self.client.clock().sleep(wait.min(LONGEST_WAIT))
         });
         tokio::select! {
-            event = any(listing.watches) => event,
+            event = first_of(listing.watches.into_iter().map(changed)) => event.map(drop),
             () = or_never(due) => Ok(()),
         }
     }
-}
-
-/// The first event of several watches.
-async fn any(watches: Vec<Watch>) -> Result<(), Error> {
-    let mut watches: Vec<_> = watches.into_iter().map(|watch| Box::pin(changed(watch))).collect();
-    std::future::poll_fn(|cx| {
-        let ready = watches.iter_mut().map(|watch| watch.as_mut().poll(cx)).find(|polled| polled.is_ready());
-        ready.unwrap_or(std::task::Poll::Pending).map_ok(drop)
-    })
-    .await
 }
 
 impl HeldItem {
