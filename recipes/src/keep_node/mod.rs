@@ -79,7 +79,7 @@ impl KeepNode {
 
     /// The state, and its changes.
     pub fn states(&self) -> KeepStates {
-        KeepStates::new(self.progress.clone())
+        KeepStates { progress: self.progress.clone(), seen: 0 }
     }
 
     /// Waits until the znode is there, and returns the transaction that has created it.

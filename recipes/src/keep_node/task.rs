@@ -30,11 +30,11 @@ pub(super) struct Desired {
 }
 
 pub(super) struct Keeper {
-    sessions: Sessions,
-    config: KeepConfig,
+    pub(super) sessions: Sessions,
+    pub(super) config: KeepConfig,
     /// Closed when the handle is dropped.
-    desired: watch::Receiver<Desired>,
-    publish: watch::Sender<Progress>,
+    pub(super) desired: watch::Receiver<Desired>,
+    pub(super) publish: watch::Sender<Progress>,
 }
 
 /// The write of a flight.
@@ -83,15 +83,6 @@ enum Served {
 }
 
 impl Keeper {
-    pub(super) fn new(
-        sessions: Sessions,
-        config: KeepConfig,
-        desired: watch::Receiver<Desired>,
-        publish: watch::Sender<Progress>,
-    ) -> Self {
-        Self { sessions, config, desired, publish }
-    }
-
     pub(super) async fn run(mut self) {
         let mut number = 0;
         let end = loop {
