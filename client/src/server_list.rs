@@ -49,7 +49,7 @@ impl ServerList {
     #[cfg(feature = "dns-srv")]
     pub(crate) fn ask(&self, servers: Vec<SocketAddr>) {
         if let Some(srv) = &mut locked(&self.ring).srv {
-            srv.ask(servers);
+            srv.servers = servers;
         }
     }
 
