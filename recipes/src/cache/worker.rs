@@ -1,6 +1,7 @@
 //! The task of a cache: passes items of the feed to the mirror, and its reads to the feed, session after session.
 
 use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,7 +125,8 @@ impl<T: Send + Sync + 'static> Worker<T> {
             // Not the client: a cache does not keep a session open that is to be replaced.
             let mut link = Link::new(term.client.feed());
             drop(term);
-            match self.follow(&mut link).await {
+            let Err(left) = self.follow(&mut link).await;
+            match left {
                 Left::SessionOver => self.lose(&mut link),
                 Left::Failed(error) => return end_on_drop.0.end(error),
                 Left::Unused => return,
@@ -133,7 +135,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
     }
 
     /// Follows one session to its end.
-    async fn follow(&mut self, link: &mut Link) -> Left {
+    async fn follow(&mut self, link: &mut Link) -> Result<Infallible, Left> {
         let mut items = Vec::new();
         loop {
             let clock = self.sessions.clock().clone();
@@ -144,24 +146,20 @@ impl<T: Send + Sync + 'static> Worker<T> {
                 () = link.feed.fill(&mut items) => {}
                 waiting = self.syncs.recv() => match waiting {
                     Some(waiting) => self.waiting.push(waiting),
-                    None => return Left::Unused,
+                    None => return Err(Left::Unused),
                 },
                 () = timer => {}
             }
             // A feed that is never empty must not keep the runtime from other tasks.
             tokio::task::consume_budget().await;
             for item in items.drain(..) {
-                match self.handle(link, item) {
-                    Ok(true) => {}
-                    Ok(false) => return Left::SessionOver,
-                    Err(error) => return Left::Failed(error),
-                }
+                self.handle(link, item)?;
             }
             loop {
                 match self.syncs.try_recv() {
                     Ok(waiting) => self.waiting.push(waiting),
                     Err(mpsc::error::TryRecvError::Empty) => break,
-                    Err(mpsc::error::TryRecvError::Disconnected) => return Left::Unused,
+                    Err(mpsc::error::TryRecvError::Disconnected) => return Err(Left::Unused),
                 }
             }
             self.handle_timeouts(link);
@@ -170,8 +168,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
         }
     }
 
-    /// Handles an item; `false` at the end of the session.
-    fn handle(&mut self, link: &mut Link, item: FeedItem) -> Result<bool, CacheError> {
+    fn handle(&mut self, link: &mut Link, item: FeedItem) -> Result<(), Left> {
         match item {
             FeedItem::Connected { generation } => {
                 link.generation = Some(generation);
@@ -181,7 +178,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
                 };
                 self.begin(link, style);
             }
-            FeedItem::Reply(reply) => self.handle_reply(link, reply)?,
+            FeedItem::Reply(reply) => self.handle_reply(link, reply).map_err(Left::Failed)?,
             FeedItem::Event(event) => self.mirror.event(&event),
             FeedItem::Reached(zxid) => self.mirror.reached(Some(zxid)),
             // What was missed shows in the comparison. To set a watch that stands does no harm.
@@ -191,10 +188,10 @@ impl<T: Send + Sync + 'static> Worker<T> {
                 self.begin(link, style);
             }
             FeedItem::Lost => self.lose(link),
-            FeedItem::Ended(_) => return Ok(false),
+            FeedItem::Ended(_) => return Err(Left::SessionOver),
             _ => {}
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Sets the watches of this connection and begins to compare.
