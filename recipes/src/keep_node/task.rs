@@ -5,6 +5,7 @@
 //! reply, and it alone decides about the next write. That is sent only on the connection of the read, and after a reconnect
 //! there is a read first, because a write that waits for a connection could meet another znode of the same version.
 
+use std::convert::Infallible;
 use std::future::{Future, IntoFuture as _};
 use std::pin::Pin;
 
@@ -67,18 +68,10 @@ enum Found {
     SessionOver,
 }
 
-/// Why a wait is over.
-enum Woken {
-    /// There is something to do: this.
-    Due(Write),
-    SessionOver,
-    /// The handle was dropped.
-    Dropped,
-}
-
 /// What ends the service of a session.
 enum Served {
     SessionOver,
+    /// The handle was dropped.
     Dropped,
 }
 
@@ -98,7 +91,8 @@ impl Keeper {
             number = term.number;
             // Two requests at most are in flight, and the second must not wait for room when the first is sent.
             let client = term.client.unlimited();
-            match self.serve(&client).await {
+            let Err(served) = self.serve(&client).await;
+            match served {
                 Served::SessionOver => report(&self.publish, KeepState::Pending(None)),
                 Served::Dropped => {
                     // If nobody else has the sessions, they end now, and the znode with them.
@@ -111,7 +105,7 @@ impl Keeper {
     }
 
     /// Keeps the znode during one session.
-    async fn serve(&mut self, client: &Client) -> Served {
+    async fn serve(&mut self, client: &Client) -> Result<Infallible, Served> {
         let (mut back_off, mut connection) = (BackOff::new(client), Connection::new(client));
         let mut parents = self.config.parent.creator(client, &self.config.acl);
         let mut next = Write::Create;
@@ -122,32 +116,27 @@ impl Keeper {
             let sent = if connection.is_same() { next } else { Write::Nothing };
             let found = self.fly(client, sent, &desired.data, &mut parents).await;
             drop(watched.take());
-            let woken = match found {
-                Found::SessionOver => return Served::SessionOver,
+            next = match found {
+                Found::SessionOver => return Err(Served::SessionOver),
                 // What was read is new: no pause between that and the write.
-                Found::Next(write) if sent == Write::Nothing && write != Write::Nothing => Woken::Due(write),
-                Found::Next(write) => self.pause(client, &mut back_off, write).await,
+                Found::Next(write) if sent == Write::Nothing && write != Write::Nothing => write,
+                Found::Next(write) => self.pause(client, &mut back_off, write).await?,
                 Found::Trouble(error, write) => {
                     self.report_trouble(error);
-                    self.pause(client, &mut back_off, write).await
+                    self.pause(client, &mut back_off, write).await?
                 }
                 Found::Foreign(owner, mut watch) => {
                     report(&self.publish, KeepState::Foreign { owner });
-                    self.wait(client, &mut watch, &mut connection, &mut back_off, Write::Nothing).await
+                    self.wait(client, &mut watch, &mut connection, &mut back_off, Write::Nothing).await?
                 }
                 Found::Present(stat, watch) => {
                     parents = self.config.parent.creator(client, &self.config.acl);
                     self.report_present(&stat, desired.number);
                     let update = Write::SetData { version: stat.version };
                     let watch = watched.insert(watch);
-                    self.wait(client, watch, &mut connection, &mut back_off, update).await
+                    self.wait(client, watch, &mut connection, &mut back_off, update).await?
                 }
             };
-            match woken {
-                Woken::Due(write) => next = write,
-                Woken::SessionOver => return Served::SessionOver,
-                Woken::Dropped => return Served::Dropped,
-            }
         }
     }
 
@@ -233,7 +222,7 @@ impl Keeper {
         }
     }
 
-    /// Waits until the znode changes, or is to change, which is by `update`.
+    /// Waits until the znode changes, or is to change, which is by `update`. Returns what to do then.
     async fn wait(
         &mut self,
         client: &Client,
@@ -241,20 +230,20 @@ impl Keeper {
         connection: &mut Connection<'_>,
         back_off: &mut BackOff<'_>,
         update: Write,
-    ) -> Woken {
+    ) -> Result<Write, Served> {
         let since = client.clock().now();
         let event = tokio::select! {
             biased;
             changed = self.desired.changed() => return due_or_dropped(changed, update),
             event = watch => event,
-            () = connection.renewed() => return Woken::Due(Write::Nothing),
+            () = connection.renewed() => return Ok(Write::Nothing),
         };
         let write = match event {
             Ok(event) if event.kind == EventType::NodeDeleted => {
                 report(&self.publish, KeepState::Pending(None));
                 Write::Create
             }
-            Err(error) if error.is_session_over() => return Woken::SessionOver,
+            Err(error) if error.is_session_over() => return Err(Served::SessionOver),
             _ => Write::Nothing,
         };
         if client.clock().now() - since >= BackOff::LONGEST {
@@ -265,13 +254,18 @@ impl Keeper {
 
     /// Pauses before the next flight if need be. Then there may be another znode of the same version, so the next flight only
     /// looks; without a pause it writes.
-    async fn pause(&mut self, client: &Client, back_off: &mut BackOff<'_>, write: Write) -> Woken {
-        let Some(pause) = back_off.next_pause() else { return Woken::Due(write) };
+    async fn pause(
+        &mut self,
+        client: &Client,
+        back_off: &mut BackOff<'_>,
+        write: Write,
+    ) -> Result<Write, Served> {
+        let Some(pause) = back_off.next_pause() else { return Ok(write) };
         tokio::select! {
             biased;
             changed = self.desired.changed() => due_or_dropped(changed, Write::Nothing),
-            _ = client.ended() => Woken::SessionOver,
-            () = client.clock().sleep(pause) => Woken::Due(Write::Nothing),
+            _ = client.ended() => Err(Served::SessionOver),
+            () = client.clock().sleep(pause) => Ok(Write::Nothing),
         }
     }
 
@@ -304,8 +298,8 @@ fn report(publish: &watch::Sender<Progress>, state: KeepState) {
 }
 
 /// What to do when there is new data, or when the handle was dropped.
-fn due_or_dropped(changed: Result<(), watch::error::RecvError>, write: Write) -> Woken {
-    if changed.is_ok() { Woken::Due(write) } else { Woken::Dropped }
+fn due_or_dropped(changed: Result<(), watch::error::RecvError>, write: Write) -> Result<Write, Served> {
+    changed.map(|()| write).map_err(|_| Served::Dropped)
 }
 
 /// Waits for a write; `raced` are the refusals which say that somebody else was faster.
