@@ -106,7 +106,7 @@ impl Once {
         }
     }
 
-    /// Sends a read, over sessions, until there is a reply that no retry would change.
+    /// Sends a read, or what else may be repeated, over sessions, until there is an outcome that no retry would change.
     pub(crate) async fn ask<T, F: Future<Output = Result<T, Error>>>(
         &self,
         mut request: impl FnMut(Client) -> F,
