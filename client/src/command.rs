@@ -11,7 +11,7 @@ use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::feed::{FeedReply, FeedSink};
 use crate::pending::PendingShare;
-use crate::watch::{WatchHandle, WatchKind};
+use crate::watch::{Watch, WatchKind, WatchStream};
 
 /// A message from a handle to the driver. Their order is the order of everything.
 #[derive(Debug)]
@@ -79,8 +79,10 @@ pub(crate) struct DecodedReply {
 
 #[derive(Debug)]
 pub(crate) enum ReplyExtra {
-    /// The watch that is set.
-    Watch(WatchHandle),
+    /// The one-shot watch that is set.
+    Watch(Watch),
+    /// The persistent watch that is set.
+    WatchStream(WatchStream),
     /// The number of a sequential znode.
     Sequence(i32),
 }
@@ -148,8 +150,8 @@ impl ReplyTo {
         Self(None)
     }
 
-    pub(crate) fn feed(feed: FeedSink, generation: u64, tag: u64) -> Self {
-        Self(Some(CallEnd::Feed(FeedTicket { feed, generation, tag })))
+    pub(crate) fn feed(ticket: FeedTicket) -> Self {
+        Self(Some(CallEnd::Feed(ticket)))
     }
 
     /// The ticket, if this is a request of a feed.

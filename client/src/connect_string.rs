@@ -112,8 +112,7 @@ fn parse_srv_name(name: &str) -> Result<&str, String> {
 
 /// A chroot after a host that is not the last. What follows the comma would be a part of the path, as it may be.
 fn chroot_in_the_middle(text: &str) -> String {
-    let (mut hosts, mut chroots): (Vec<_>, Vec<_>) =
-        text.split(',').map(|entry| entry.split_at(entry.find('/').unwrap_or(entry.len()))).unzip();
+    let (mut hosts, mut chroots): (Vec<_>, Vec<_>) = text.split(',').map(split_chroot).unzip();
     hosts.retain(|host| !host.trim().is_empty());
     chroots.retain(|chroot| !chroot.is_empty());
     chroots.dedup();
@@ -149,10 +148,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
     let (name, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']').ok_or_else(|| format!("{text:?} has no closing bracket"))?,
         None if text.matches(':').count() > 1 => return Err(without_brackets(text)),
-        None => match text.find(':') {
-            Some(at) => text.split_at(at),
-            None => (text, ""),
-        },
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
     };
     if name.is_empty() {
         return Err("a host has no name".to_owned());

@@ -4,12 +4,14 @@
 //! remembered for the server, and not for the ensemble: during a rolling upgrade its members differ.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use zoolet_proto::{ErrorCode, OpCode};
+use zoolet_proto::OpCode;
+
+use crate::locked::locked;
 
 /// An operation that not all servers in use have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ServerFeature {
     /// Persistent watches: [`Client::add_watch`](crate::Client::add_watch). Since 3.6.
@@ -25,8 +27,6 @@ pub enum ServerFeature {
 }
 
 impl ServerFeature {
-    const COUNT: usize = 4;
-
     pub(crate) fn of(op: OpCode) -> Option<Self> {
         Some(match op {
             OpCode::AddWatch | OpCode::SetWatches2 => Self::AddWatch,
@@ -38,33 +38,21 @@ impl ServerFeature {
     }
 }
 
-/// What one server is known to have, by [`ServerFeature`].
-type FeatureSet = [Option<bool>; ServerFeature::COUNT];
+/// A server, as in the connect string; a closure counts as one server.
+type ServerName = Option<Arc<str>>;
 
-type FeaturesByServer = BTreeMap<Option<Arc<str>>, FeatureSet>;
-
-/// By server, as in the connect string; a closure counts as one server. Sessions with the same options share it.
+/// Which features which servers are known to have, or not. Sessions with the same options share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KnownFeatures(Arc<Mutex<FeaturesByServer>>);
+pub(crate) struct KnownFeatures(Arc<Mutex<BTreeMap<(ServerName, ServerFeature), bool>>>);
 
 impl KnownFeatures {
-    fn servers(&self) -> MutexGuard<'_, FeaturesByServer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn get(&self, server: ServerName, feature: ServerFeature) -> Option<bool> {
+        let known = locked(&self.0);
+        known.get(&(server, feature)).copied()
     }
 
-    pub(crate) fn get(&self, server: &Option<Arc<str>>, feature: ServerFeature) -> Option<bool> {
-        self.servers().get(server)?[feature as usize]
-    }
-
-    /// Notes what the answer to a request says about its server.
-    pub(crate) fn note(
-        &self,
-        server: impl FnOnce() -> Option<Arc<str>>,
-        op: OpCode,
-        error: Option<ErrorCode>,
-    ) {
-        let Some(feature) = ServerFeature::of(op) else { return };
-        let has = error != Some(ErrorCode::Unimplemented);
-        self.servers().entry(server()).or_default()[feature as usize] = Some(has);
+    pub(crate) fn note(&self, server: ServerName, feature: ServerFeature, has: bool) {
+        let mut known = locked(&self.0);
+        known.insert((server, feature), has);
     }
 }

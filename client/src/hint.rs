@@ -10,7 +10,7 @@ use crate::context::{ErrorDetail, MissingParent};
 const PARENTS_ADVICE: &str = "which `.parents()` creates";
 
 /// What a refused operation asked for.
-struct RefusedOperation<'r> {
+pub(crate) struct RefusedOperation<'r> {
     op: OpCode,
     /// As the server sees it.
     path: &'r str,
@@ -19,53 +19,46 @@ struct RefusedOperation<'r> {
     acl: Option<&'r [Acl]>,
 }
 
-/// A hint on why `request` was refused with `code`. `has_identity` is whether the session has added an identity.
-pub(crate) fn of_request(
-    request: &Request,
-    code: ErrorCode,
-    chroot: &Chroot,
-    has_identity: bool,
-) -> Option<ErrorDetail> {
-    let (version, acl) = match request {
-        Request::Create(create) | Request::Create2(create) | Request::CreateContainer(create) => {
-            (None, create.acl.as_deref())
-        }
-        Request::CreateTtl(create) => (None, create.acl.as_deref()),
-        Request::Delete(delete) => (Some(delete.version), None),
-        Request::SetData(set) => (Some(set.version), None),
-        Request::SetAcl(set) => (Some(set.version), set.acl.as_deref()),
-        _ => (None, None),
-    };
-    let asked = RefusedOperation { op: request.op(), path: request.path().unwrap_or_default(), version, acl };
-    explain(&asked, code, chroot, has_identity)
+impl<'r> From<&'r Request> for RefusedOperation<'r> {
+    fn from(request: &'r Request) -> Self {
+        let (version, acl) = match request {
+            Request::Create(create) | Request::Create2(create) | Request::CreateContainer(create) => {
+                (None, create.acl.as_deref())
+            }
+            Request::CreateTtl(create) => (None, create.acl.as_deref()),
+            Request::Delete(delete) => (Some(delete.version), None),
+            Request::SetData(set) => (Some(set.version), None),
+            Request::SetAcl(set) => (Some(set.version), set.acl.as_deref()),
+            _ => (None, None),
+        };
+        Self { op: request.op(), path: request.path().unwrap_or_default(), version, acl }
+    }
 }
 
-/// As [`of_request`], for one operation of a multi.
-pub(crate) fn of_multi_op(
-    op: &Op,
-    code: ErrorCode,
-    chroot: &Chroot,
-    has_identity: bool,
-) -> Option<ErrorDetail> {
-    let (version, acl) = match op {
-        Op::Create(create) | Op::Create2(create) | Op::CreateContainer(create) => {
-            (None, create.acl.as_deref())
-        }
-        Op::CreateTtl(create) => (None, create.acl.as_deref()),
-        Op::Delete(delete) => (Some(delete.version), None),
-        Op::SetData(set) => (Some(set.version), None),
-        Op::Check(check) => (Some(check.version), None),
-        Op::GetData(_) | Op::GetChildren(_) => (None, None),
-    };
-    explain(&RefusedOperation { op: op.op(), path: op.path(), version, acl }, code, chroot, has_identity)
+impl<'r> From<&'r Op> for RefusedOperation<'r> {
+    fn from(op: &'r Op) -> Self {
+        let (version, acl) = match op {
+            Op::Create(create) | Op::Create2(create) | Op::CreateContainer(create) => {
+                (None, create.acl.as_deref())
+            }
+            Op::CreateTtl(create) => (None, create.acl.as_deref()),
+            Op::Delete(delete) => (Some(delete.version), None),
+            Op::SetData(set) => (Some(set.version), None),
+            Op::Check(check) => (Some(check.version), None),
+            Op::GetData(_) | Op::GetChildren(_) => (None, None),
+        };
+        Self { op: op.op(), path: op.path(), version, acl }
+    }
 }
 
-fn explain(
-    asked: &RefusedOperation<'_>,
+/// A hint on why this was refused with `code`. `has_identity` is whether the session has added an identity.
+pub(crate) fn explain<'r>(
+    refused: impl Into<RefusedOperation<'r>>,
     code: ErrorCode,
     chroot: &Chroot,
     has_identity: bool,
 ) -> Option<ErrorDetail> {
+    let asked = refused.into();
     let creates = asked.op.kind() == OpKind::Create;
     let parent = || chroot.strip(path::parent(asked.path));
     let hint = match code {

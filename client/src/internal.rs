@@ -8,7 +8,8 @@ pub use zoolet_proto::contender;
 
 use crate::client::Client;
 use crate::error::Error;
-pub use crate::feed::{FEED_CAPACITY, Feed, FeedAnswer, FeedConnection, FeedItem, FeedReply, FeedRequest};
+pub use crate::feed::{FEED_CAPACITY, Feed, FeedAnswer, FeedItem, FeedReply, FeedRequest};
+pub use crate::locked::locked;
 pub use crate::op::MissingParents;
 use crate::server_list::ServerList;
 pub use zoolet_proto::NameList;

@@ -38,6 +38,7 @@ mod framed_stream;
 mod hint;
 #[doc(hidden)]
 pub mod internal;
+mod locked;
 mod metrics;
 mod multi;
 mod op;

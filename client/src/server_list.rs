@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 #[cfg(feature = "dns-srv")]
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 #[cfg(feature = "dns-srv")]
 use std::task::{Context, Poll, ready};
 
@@ -14,6 +14,7 @@ use rand::seq::SliceRandom;
 
 use crate::connect_string::{ConnectString, TargetHosts, TargetSecurity, parse};
 use crate::error::Error;
+use crate::locked::locked;
 #[cfg(feature = "dns-srv")]
 use crate::srv::SrvSource;
 use crate::transport::Host;
@@ -32,7 +33,7 @@ impl ServerList {
         Self {
             chroot: chroot.into(),
             security: Arc::new(security),
-            ring: Arc::new(Mutex::new(HostRing::new(hosts))),
+            ring: Arc::new(Mutex::new(HostRing { hosts, ..HostRing::default() })),
         }
     }
 
@@ -40,15 +41,15 @@ impl ServerList {
     #[cfg(feature = "dns-srv")]
     pub(crate) fn of_srv(name: &str, chroot: &str, security: TargetSecurity) -> Self {
         let list = Self::new(Vec::new(), chroot, security);
-        list.ring().srv = Some(SrvSource::new(name));
+        locked(&list.ring).srv = Some(SrvSource::new(name));
         list
     }
 
     /// The name servers to ask for SRV records, instead of those of the system.
     #[cfg(feature = "dns-srv")]
     pub(crate) fn ask(&self, servers: Vec<SocketAddr>) {
-        if let Some(srv) = &mut self.ring().srv {
-            srv.ask(servers);
+        if let Some(srv) = &mut locked(&self.ring).srv {
+            srv.servers = servers;
         }
     }
 
@@ -56,13 +57,13 @@ impl ServerList {
     /// of hosts, if they are others than before.
     #[cfg(feature = "dns-srv")]
     pub(crate) fn poll_lookup(&self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
-        self.ring().poll_lookup(cx)
+        locked(&self.ring).poll_lookup(cx)
     }
 
     /// The name of the SRV records, and why they are not known, if so.
     #[cfg(feature = "dns-srv")]
     pub(crate) fn unresolved(&self) -> Option<(Arc<str>, io::Error)> {
-        let ring = &mut *self.ring();
+        let ring = &mut *locked(&self.ring);
         let srv = ring.srv.as_ref().filter(|_| ring.hosts.is_empty())?;
         let failure = ring.failure.take().unwrap_or_else(|| io::Error::other("no lookup yet"));
         Some((srv.label(), failure))
@@ -71,7 +72,12 @@ impl ServerList {
     /// The name of the SRV records, if that is where the hosts are from.
     #[cfg(feature = "dns-srv")]
     pub(crate) fn srv_label(&self) -> Option<Arc<str>> {
-        self.ring().srv.as_ref().map(SrvSource::label)
+        locked(&self.ring).srv.as_ref().map(SrvSource::label)
+    }
+
+    /// As in the connect string; empty for none.
+    pub(crate) fn chroot(&self) -> &str {
+        &self.chroot
     }
 
     /// What the connect string says about the connection.
@@ -80,16 +86,16 @@ impl ServerList {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ring().hosts.len()
+        locked(&self.ring).hosts.len()
     }
 
     pub(crate) fn hosts(&self) -> Vec<Host> {
-        self.ring().hosts.clone()
+        locked(&self.ring).hosts.clone()
     }
 
     /// Shuffles the hosts, so that not all clients begin with the same one.
     pub(crate) fn shuffle(&self, rng: &mut impl Rng) {
-        let ring = &mut *self.ring();
+        let ring = &mut *locked(&self.ring);
         ring.hosts.shuffle(rng);
         #[cfg(feature = "dns-srv")]
         if let Some(srv) = &mut ring.srv {
@@ -99,12 +105,12 @@ impl ServerList {
 
     /// The host of the next attempt, and how often all were tried before.
     pub(crate) fn next(&self) -> (Host, usize) {
-        self.ring().next()
+        locked(&self.ring).next()
     }
 
     /// There is a session with one of the hosts.
     pub(crate) fn connected(&self) {
-        self.ring().first.clear();
+        locked(&self.ring).first.clear();
     }
 
     /// Replaces the hosts by those of a connect string. `current` is the host of the present connection. Returns whether to
@@ -119,34 +125,28 @@ impl ServerList {
         rng: &mut impl Rng,
     ) -> Result<bool, Error> {
         let ConnectString { security, hosts, chroot } = parse(target)?;
+        let invalid = |reason: &str| Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
         if security != TargetSecurity::default() && security != *self.security {
-            let reason = "a client keeps its user, and TLS or none: leave out the scheme and the user";
-            return Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
+            return invalid("a client keeps its user, and TLS or none: leave out the scheme and the user");
         }
         let TargetHosts::Named(hosts) = hosts else {
-            let reason = "a client reads SRV records if it connects to their name: name the hosts here";
-            return Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
+            return invalid("a client reads SRV records if it connects to their name: name the hosts here");
         };
         #[cfg(feature = "dns-srv")]
         if let Some(name) = self.srv_label() {
-            return Err(Error::InvalidTarget(format!(
-                "{target:?}: the hosts of this client are those of {name}"
-            )));
+            return invalid(&format!("the hosts of this client are those of {name}"));
         }
         if !chroot.is_empty() && *chroot != *self.chroot {
-            let reason =
-                format!("{target:?}: the chroot of a client stays as it is, {:?}: leave it out", self.chroot);
-            return Err(Error::InvalidTarget(reason));
+            return invalid(&format!(
+                "the chroot of a client stays as it is, {:?}: leave it out",
+                self.chroot
+            ));
         }
-        Ok(self.ring().update(hosts, current, rng))
-    }
-
-    fn ring(&self) -> MutexGuard<'_, HostRing> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(locked(&self.ring).update(hosts, current, rng))
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct HostRing {
     hosts: Vec<Host>,
     /// How many attempts were made at `hosts`, in turn.
@@ -164,20 +164,6 @@ struct HostRing {
 }
 
 impl HostRing {
-    fn new(hosts: Vec<Host>) -> Self {
-        Self {
-            hosts,
-            attempts: 0,
-            first: VecDeque::new(),
-            #[cfg(feature = "dns-srv")]
-            srv: None,
-            #[cfg(feature = "dns-srv")]
-            failure: None,
-            #[cfg(feature = "dns-srv")]
-            rounds: 0,
-        }
-    }
-
     /// A round of SRV records is over with its last host, or with a connection.
     #[cfg(feature = "dns-srv")]
     fn poll_lookup(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
@@ -369,7 +355,7 @@ mod tests {
     fn each_round_of_srv_records_tries_the_next_address_of_a_name() {
         let hosts = ServerList::of_srv("_zk._tcp.example.com", "", TargetSecurity::default());
         for round in 0..3 {
-            let ring = &mut *hosts.ring();
+            let ring = &mut *locked(&hosts.ring);
             ring.begin_round(vec![Host::new("a", 1), Host::new("b", 2)]);
             assert_eq!([ring.next().1, ring.next().1], [round; 2]);
         }

@@ -5,7 +5,7 @@ use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,12 +15,13 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_proto::{ErrorCode, OpCode, SessionId, Zxid};
+use zoolet_proto::{SessionId, Zxid};
 
 use crate::connection_error::ConnectionError;
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::features::{KnownFeatures, ServerFeature};
+use crate::locked::locked;
 use crate::metrics::SessionCounters;
 use crate::pending::PendingRoom;
 use crate::server_list::ServerList;
@@ -163,7 +164,7 @@ impl SharedState {
     }
 
     pub(crate) fn state(&self) -> SessionState {
-        self.progress().state
+        locked(&self.progress).state
     }
 
     pub(crate) fn session_id(&self) -> SessionId {
@@ -171,7 +172,7 @@ impl SharedState {
     }
 
     pub(crate) fn session_password(&self) -> SessionPassword {
-        self.password.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.password).clone()
     }
 
     pub(crate) fn session_timeout(&self) -> Duration {
@@ -188,12 +189,12 @@ impl SharedState {
 
     /// Why the latest connection, or attempt at one, failed.
     pub(crate) fn last_failure(&self) -> Option<ConnectionError> {
-        self.failures().of_hosts.last().cloned()
+        locked(&self.failures).of_hosts.last().cloned()
     }
 
     /// Why no host could be reached: the latest failure of each, and the attempt in progress.
     pub(crate) fn unreachable_hosts(&self) -> Vec<ConnectionError> {
-        let failures = self.failures();
+        let failures = locked(&self.failures);
         let mut hosts = failures.of_hosts.clone();
         if let Some(host) = &failures.dialing {
             if hosts.iter().all(|failure| failure.host() != Some(host)) {
@@ -206,13 +207,13 @@ impl SharedState {
 
     /// Why the session ended in its final state, as far as that is known.
     pub(crate) fn end_error(&self, context: ErrorContext) -> Error {
-        let progress = self.progress();
+        let progress = locked(&self.progress);
         let detail = progress.end_detail.clone();
         progress.state.error(context.with(detail))
     }
 
     pub(crate) fn random_u128(&self) -> u128 {
-        self.rng.lock().unwrap_or_else(PoisonError::into_inner).random()
+        locked(&self.rng).random()
     }
 
     /// Waits for a state that is `wanted`, and returns the present one.
@@ -224,7 +225,7 @@ impl SharedState {
 
     pub(crate) fn states(&self) -> States {
         let states = Arc::<StreamQueue<_>>::default();
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         push_state(&states, progress.state);
         if !progress.state.is_final() {
             progress.listeners.retain(|listener| listener.strong_count() > 0);
@@ -239,7 +240,7 @@ impl SharedState {
 
     /// Sets the state, with the reason if that is a final one.
     pub(crate) fn set_state_because(&self, state: SessionState, detail: Option<ErrorDetail>) {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         let old = progress.state;
         // A session that is closing remains so, whatever happens to its connection.
         if old.is_final() || old == state || old == SessionState::Closing && !state.is_final() {
@@ -258,7 +259,7 @@ impl SharedState {
 
     /// Tells `observer` the present state and all that follow.
     pub(crate) fn observe(&self, observer: Arc<SessionObserver>) {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         progress.observer = Some(observer);
         self.tell_observer(&progress);
     }
@@ -274,28 +275,28 @@ impl SharedState {
     }
 
     pub(crate) fn set_session(&self, id: SessionId, timeout: Duration, password: SessionPassword) {
-        *self.password.lock().unwrap_or_else(PoisonError::into_inner) = password;
+        *locked(&self.password) = password;
         self.id.store(id.0, Relaxed);
         self.timeout.store(timeout.as_millis() as u64, Relaxed);
     }
 
     /// A connection to this server begins.
     pub(crate) fn set_server(&self, server: Option<Arc<str>>) {
-        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
+        *locked(&self.server) = server;
     }
 
     /// The server of the latest connection; `None` without one, or for a closure.
     pub(crate) fn server(&self) -> Option<Arc<str>> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.server).clone()
     }
 
     pub(crate) fn supports(&self, feature: ServerFeature) -> Option<bool> {
-        self.features.get(&self.server(), feature)
+        self.features.get(self.server(), feature)
     }
 
-    /// The server of this connection has answered a request of this kind.
-    pub(crate) fn note_feature(&self, op: OpCode, error: Option<ErrorCode>) {
-        self.features.note(|| self.server(), op, error);
+    /// The server of this connection has shown whether it has this.
+    pub(crate) fn note_feature(&self, feature: ServerFeature, has: bool) {
+        self.features.note(self.server(), feature, has);
     }
 
     pub(crate) fn set_zxid(&self, zxid: Zxid) {
@@ -308,12 +309,12 @@ impl SharedState {
 
     /// An attempt at this host begins.
     pub(crate) fn set_dialing(&self, host: Option<Arc<str>>) {
-        self.failures().dialing = host;
+        locked(&self.failures).dialing = host;
     }
 
     /// A connection, or an attempt at one, has failed. Returns whether that is news: the host did not fail so before.
     pub(crate) fn set_failure(&self, error: ConnectionError) -> bool {
-        let failures = &mut self.failures().of_hosts;
+        let failures = &mut locked(&self.failures).of_hosts;
         let before = failures.iter().position(|failure| failure.host() == error.host());
         let is_news = before.map(|at| failures.remove(at)).is_none_or(|before| before != error);
         failures.push(error);
@@ -322,16 +323,8 @@ impl SharedState {
 
     /// The hosts are others from now on.
     pub(crate) fn forget_failures(&self) {
-        let failures = &mut self.failures().of_hosts;
+        let failures = &mut locked(&self.failures).of_hosts;
         failures.drain(..failures.len().saturating_sub(1));
-    }
-
-    fn failures(&self) -> MutexGuard<'_, Failures> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn progress(&self) -> MutexGuard<'_, PublishedState> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -412,7 +405,7 @@ mod tests {
             shared.set_state(SessionState::Disconnected);
         }
         drop(shared.states());
-        assert_eq!(shared.progress().listeners.len(), 2, "the one that is read, and the last");
+        assert_eq!(locked(&shared.progress).listeners.len(), 2, "the one that is read, and the last");
         shared.set_state(SessionState::Closed);
         let mut cx = Context::from_waker(Waker::noop());
         let mut unread = std::iter::from_fn(|| match read_late.0.poll_next(&mut cx) {

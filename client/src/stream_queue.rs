@@ -1,8 +1,10 @@
 //! [`StreamQueue`]: the items of one stream, from the driver to its reader.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
+
+use crate::locked::locked;
 
 /// A queue with one reader. Filling it never waits, so the code that fills it keeps it bounded: [`StreamQueue::update`] may merge
 /// or drop what it cannot hold.
@@ -23,11 +25,6 @@ impl<T> Default for StreamQueue<T> {
 }
 
 impl<T> StreamQueue<T> {
-    fn state(&self) -> MutexGuard<'_, QueueState<T>> {
-        // No foreign code runs under this lock, so its data is consistent even if it is poisoned.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Changes the unread items, unless the last one is among them.
     pub(crate) fn update(&self, change: impl FnOnce(&mut VecDeque<T>)) {
         self.change(|state| change(&mut state.items));
@@ -42,7 +39,7 @@ impl<T> StreamQueue<T> {
     }
 
     fn change(&self, change: impl FnOnce(&mut QueueState<T>)) {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         if state.ended {
             return;
         }
@@ -56,7 +53,7 @@ impl<T> StreamQueue<T> {
 
     /// Moves all unread items to the end of `items`. Ready without one once the last was read.
     pub(crate) fn poll_all(&self, cx: &mut Context<'_>, items: &mut Vec<T>) -> Poll<()> {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         if state.items.is_empty() && !state.ended {
             state.reader = Some(cx.waker().clone());
             return Poll::Pending;
@@ -66,7 +63,7 @@ impl<T> StreamQueue<T> {
     }
 
     pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         match state.items.pop_front() {
             Some(item) => Poll::Ready(Some(item)),
             None if state.ended => Poll::Ready(None),

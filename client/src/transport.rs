@@ -7,13 +7,14 @@ use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 
-use crate::connect_string::{ConnectString, TargetHosts, TargetSecurity, parse};
+use crate::connect_string::{ConnectString, TargetHosts, parse};
 use crate::error::Error;
+use crate::locked::locked;
 use crate::server_list::ServerList;
 #[cfg(feature = "tls")]
 use crate::tls_stream::{SharedTls, shake_hands};
@@ -28,7 +29,6 @@ pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ClientS
 /// A source of connections, made from a connect string or a closure; see [`IntoTransport`].
 pub struct Transport {
     dial: Dial,
-    pub(crate) chroot: String,
     #[cfg(feature = "tls")]
     tls: Option<SharedTls>,
 }
@@ -51,11 +51,7 @@ impl SharedTransport {
 
     /// The transport of one more session.
     pub(crate) fn share(&self) -> Transport {
-        Transport::new(Dial::Shared(self.clone()), &self.lock().chroot)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Transport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Transport::new(Dial::Shared(self.clone()))
     }
 }
 
@@ -69,10 +65,9 @@ pub(crate) struct Host {
 }
 
 impl Transport {
-    fn new(dial: Dial, chroot: &str) -> Self {
+    fn new(dial: Dial) -> Self {
         Self {
             dial,
-            chroot: chroot.to_owned(),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -83,13 +78,8 @@ impl Transport {
         match &self.dial {
             Dial::Tcp(servers) => Some(servers.clone()),
             Dial::Custom(_) => None,
-            Dial::Shared(transport) => transport.lock().servers(),
+            Dial::Shared(transport) => locked(&transport.0).servers(),
         }
-    }
-
-    /// What the connect string says about the connection.
-    pub(crate) fn security(&self) -> TargetSecurity {
-        self.servers().map(|servers| servers.security().clone()).unwrap_or_default()
     }
 
     /// The name of the SRV records that its hosts are from.
@@ -110,7 +100,7 @@ impl Transport {
         match &self.dial {
             Dial::Tcp(_) => true,
             Dial::Custom(_) => false,
-            Dial::Shared(transport) => transport.lock().is_named(),
+            Dial::Shared(transport) => locked(&transport.0).is_named(),
         }
     }
 
@@ -139,7 +129,7 @@ impl Transport {
                 (Some(name), Some(label), Box::pin(async move { host.connect(round).await }))
             }
             Dial::Custom(dial) => (None, None, dial()),
-            Dial::Shared(transport) => transport.lock().dial_next(),
+            Dial::Shared(transport) => locked(&transport.0).dial_next(),
         }
     }
 }
@@ -149,7 +139,7 @@ impl fmt::Debug for Transport {
         match &self.dial {
             Dial::Tcp(servers) => f.debug_tuple("Transport").field(&servers.hosts()).finish(),
             Dial::Custom(_) => f.write_str("Transport(closure)"),
-            Dial::Shared(transport) => fmt::Debug::fmt(&*transport.lock(), f),
+            Dial::Shared(transport) => fmt::Debug::fmt(&*locked(&transport.0), f),
         }
     }
 }
@@ -234,7 +224,7 @@ impl IntoTransport for &str {
                 )));
             }
         };
-        Ok(Transport::new(Dial::Tcp(servers), chroot))
+        Ok(Transport::new(Dial::Tcp(servers)))
     }
 }
 
@@ -261,6 +251,6 @@ where
             let connecting = self();
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ClientStream>) })
         };
-        Ok(Transport::new(Dial::Custom(Box::new(dial)), ""))
+        Ok(Transport::new(Dial::Custom(Box::new(dial))))
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::machine::{MachineTime, millis};
 use crate::manual::{ActivityGuard, FAR, Manual};
-use crate::sleep::{Sleep, SleepKind};
+use crate::sleep::Sleep;
 
 /// The start of a manual clock: 2026-01-01, so that the output of a test does not depend on the day.
 const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);
@@ -18,7 +18,7 @@ const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);
 /// A clock. Clones are the same clock.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    source: ClockSource,
+    pub(crate) source: ClockSource,
     start: Instant,
     unix_start: Duration,
     /// Whether [`Clock::wall_millis`] follows the machine's wall clock.
@@ -26,7 +26,7 @@ pub struct Clock {
 }
 
 #[derive(Debug, Clone)]
-enum ClockSource {
+pub(crate) enum ClockSource {
     System(Arc<MachineTime>),
     Tokio(Arc<MachineTime>),
     Manual(Arc<Manual>),
@@ -112,7 +112,7 @@ impl Clock {
 
     /// [`Clock::unix_millis`] with the resolution of the clock.
     pub fn unix_time(&self) -> Duration {
-        self.unix_start.saturating_add(self.awake().saturating_duration_since(self.start))
+        self.unix_start.saturating_add(self.elapsed())
     }
 
     /// The time in milliseconds since the Unix epoch, to show and to store. It follows steps of the machine's wall clock, also
@@ -137,27 +137,13 @@ impl Clock {
     /// future if there is none.
     pub fn instant_of(&self, at: i64) -> Instant {
         let ahead = u64::try_from(at.saturating_sub(millis(self.unix_start))).unwrap_or(0);
-        let start = self.start + self.times().1;
-        start.checked_add(Duration::from_millis(ahead)).unwrap_or_else(|| start + FAR)
-    }
-
-    /// Waits until `deadline`; if the machine is suspended meanwhile, for the rest of the time after that.
-    #[track_caller]
-    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        let awake = self.awake_at(deadline);
-        let kind = match &self.source {
-            ClockSource::System(_) => SleepKind::system(awake),
-            ClockSource::Tokio(_) => SleepKind::tokio(awake),
-            ClockSource::Manual(manual) => SleepKind::manual(Arc::clone(manual), awake),
-        };
-        Sleep::new(self.clone(), kind)
+        later(self.start + self.times().1, Duration::from_millis(ahead))
     }
 
     /// Waits for `duration`, counted from now.
     #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep {
-        let now = self.now();
-        self.sleep_until(now.checked_add(duration).unwrap_or_else(|| now + FAR))
+        self.sleep_until(later(self.now(), duration))
     }
 
     /// The output of `future`, or [`Elapsed`] if it is not ready by `deadline`.
@@ -185,8 +171,7 @@ impl Clock {
         duration: Duration,
         future: F,
     ) -> impl Future<Output = Result<F::Output, Elapsed>> {
-        let now = self.now();
-        self.timeout_at(now.checked_add(duration).unwrap_or_else(|| now + FAR), future)
+        self.timeout_at(later(self.now(), duration), future)
     }
 
     /// Whether this clock shows the machine's time: not if it is manual or has a [given start](Clock::starting_at), as for runs
@@ -286,6 +271,11 @@ impl Clock {
             ClockSource::Manual(manual) => Ok(manual),
         }
     }
+}
+
+/// `duration` after `instant`, or far in the future.
+fn later(instant: Instant, duration: Duration) -> Instant {
+    instant.checked_add(duration).unwrap_or_else(|| instant + FAR)
 }
 
 /// Whether the time of the current runtime is paused. tokio does not tell; but a paused time does not move in a task that runs.

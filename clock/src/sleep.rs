@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::task::coop;
 use tokio::time::Instant;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, ClockSource};
 use crate::manual::{Manual, Polled, SleeperId};
 use crate::wait::WaitName;
 
@@ -28,33 +28,34 @@ pub struct Sleep {
 }
 
 /// A wait by the source of a clock, which does not count suspensions of the machine.
-pub(crate) enum SleepKind {
+enum SleepKind {
     Tokio { sleep: Pin<Box<tokio::time::Sleep>>, task: Option<Waker> },
     System { deadline: Instant, nap: Pin<Box<tokio::time::Sleep>> },
     Manual { clock: Arc<Manual>, deadline: Instant, id: Option<SleeperId>, name: WaitName },
 }
 
-impl SleepKind {
-    pub(crate) fn tokio(deadline: Instant) -> Self {
-        Self::Tokio { sleep: Box::pin(tokio::time::sleep_until(deadline)), task: None }
-    }
-
-    pub(crate) fn system(deadline: Instant) -> Self {
-        Self::System { deadline, nap: Box::pin(tokio::time::sleep(left(deadline))) }
-    }
-
+impl Clock {
+    /// Waits until `deadline`; if the machine is suspended meanwhile, for the rest of the time after that.
     #[track_caller]
-    pub(crate) fn manual(clock: Arc<Manual>, deadline: Instant) -> Self {
-        let name = WaitName::At(Location::caller());
-        Self::Manual { clock, deadline, id: None, name }
+    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
+        let deadline = self.awake_at(deadline);
+        let kind = match &self.source {
+            ClockSource::System(_) => {
+                SleepKind::System { deadline, nap: Box::pin(tokio::time::sleep(left(deadline))) }
+            }
+            ClockSource::Tokio(_) => {
+                SleepKind::Tokio { sleep: Box::pin(tokio::time::sleep_until(deadline)), task: None }
+            }
+            ClockSource::Manual(manual) => {
+                let name = WaitName::At(Location::caller());
+                SleepKind::Manual { clock: Arc::clone(manual), deadline, id: None, name }
+            }
+        };
+        Sleep { clock: self.clone(), kind }
     }
 }
 
 impl Sleep {
-    pub(crate) fn new(clock: Clock, kind: SleepKind) -> Self {
-        Self { clock, kind }
-    }
-
     /// Names the wait in [`Clock::waits`](crate::Clock::waits). Without this it is named by the line that began it. On other
     /// clocks than a manual one `name` is not called.
     pub fn named<S: Into<String>>(mut self, name: impl FnOnce() -> S) -> Self {

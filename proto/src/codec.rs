@@ -160,10 +160,7 @@ impl Codec for Option<Bytes> {
     }
 
     fn put(&self, out: &mut impl ByteSink) {
-        match self {
-            Some(data) => data.put(out),
-            None => (-1).put(out),
-        }
+        put_nullable(self.as_ref(), out);
     }
 }
 
@@ -174,10 +171,7 @@ impl Codec for Option<String> {
     }
 
     fn put(&self, out: &mut impl ByteSink) {
-        match self {
-            Some(text) => text.put(out),
-            None => (-1).put(out),
-        }
+        put_nullable(self.as_ref(), out);
     }
 }
 
@@ -219,10 +213,7 @@ impl<T: Codec> Codec for Option<Vec<T>> {
     }
 
     fn put(&self, out: &mut impl ByteSink) {
-        match self {
-            Some(items) => items.put(out),
-            None => (-1).put(out),
-        }
+        put_nullable(self.as_ref(), out);
     }
 }
 
@@ -233,6 +224,14 @@ impl<T: Codec> Codec for Vec<T> {
 
     fn put(&self, out: &mut impl ByteSink) {
         put_items(self, out);
+    }
+}
+
+/// Appends a buffer, string or vector, or −1 for null.
+fn put_nullable(value: Option<&impl Codec>, out: &mut impl ByteSink) {
+    match value {
+        Some(value) => value.put(out),
+        None => (-1).put(out),
     }
 }
 

@@ -59,7 +59,7 @@ pub enum DecodeError {
 pub struct NameList(Arc<Names>);
 
 /// A list of names that does not keep it in memory.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct WeakNameList(Weak<Names>);
 
 #[derive(PartialEq, Eq, Default)]
@@ -131,12 +131,6 @@ impl AsRef<[u8]> for Owner {
 impl<'a> FromIterator<&'a str> for NameList {
     fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> Self {
         Self::with_encoded_len(0, names)
-    }
-}
-
-impl fmt::Debug for WeakNameList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WeakNameList").finish()
     }
 }
 

@@ -22,6 +22,7 @@ use crate::config::LockConfig;
 use crate::contender::InFront;
 use crate::error::LockError;
 use crate::guard::Guard;
+use crate::requests::or_never;
 use crate::shared_task::SharedTask;
 use crate::state::LostReason;
 
@@ -123,12 +124,7 @@ impl<G> Acquire<G> {
             let _entered = config.client.runtime().enter();
             Some(clock.sleep_until(clock.now().checked_add(timeout)?).named(|| name(&dir)))
         });
-        let mut deadline = pin!(async {
-            match deadline {
-                Some(deadline) => deadline.await,
-                None => pending().await,
-            }
-        });
+        let mut deadline = pin!(or_never(deadline));
         let (sender, guard) = oneshot::channel();
         // The callback runs here and not in the claim's task, so that a panic in it does not prevent the cleanup.
         let (report, reported) = oneshot::channel();

@@ -1,8 +1,9 @@
 //! [`Contender`]: one entry in the queue of a lock.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use zoolet_client::internal::locked;
 use zoolet_client::{SessionId, Stat, Zxid, path};
 
 use crate::claim::listing;
@@ -57,11 +58,11 @@ pub(crate) struct InFront(Arc<Mutex<Option<Box<Contender>>>>);
 
 impl InFront {
     pub(crate) fn set(&self, contender: Option<Contender>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = contender.map(Box::new);
+        *locked(&self.0) = contender.map(Box::new);
     }
 
     pub(crate) fn get(&self) -> Option<Box<Contender>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.0).clone()
     }
 }
 

@@ -9,11 +9,14 @@
 
 use std::future::Future;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use zoolet_client::{Acl, Client, Error, Sessions};
+use bytes::Bytes;
+use zoolet_client::internal::locked;
+use zoolet_client::{Acl, Client, Error, MultiWrite, Sessions, Stat};
 
+use crate::requests::if_exists;
 use crate::retry::{RecipeError as _, RetryPolicy};
 use crate::tickets::{
     Collected, Partition, RunNotes, Ticket, TicketDecision, TicketError, TicketOutcome, TicketTxn, Tickets,
@@ -103,7 +106,7 @@ impl Once {
         }
     }
 
-    /// Sends a read, over sessions, until there is a reply that no retry would change.
+    /// Sends a read, or what else may be repeated, over sessions, until there is an outcome that no retry would change.
     pub(crate) async fn ask<T, F: Future<Output = Result<T, Error>>>(
         &self,
         mut request: impl FnMut(Client) -> F,
@@ -117,6 +120,20 @@ impl Once {
                 reply => return reply,
             }
         }
+    }
+
+    /// Reads a znode; `None` if it does not exist.
+    pub(crate) async fn get_data(&self, path: &str) -> Result<Option<(Bytes, Stat)>, Error> {
+        if_exists(self.ask(|client| async move { client.get_data(path).await }).await)
+    }
+
+    /// Adds the write of a znode: of its data, or, if it does not `exist`, its create.
+    pub(crate) fn write(&self, txn: TicketTxn, path: &str, exists: bool, data: Bytes) -> TicketTxn {
+        if exists {
+            return txn.set_data(path, data);
+        }
+        let create = MultiWrite::from(txn.client().create(path, data).acl(self.acl().to_vec()));
+        txn.add(create)
     }
 
     /// A new ticket, with the time of the present session's clock.
@@ -139,14 +156,10 @@ impl Once {
 }
 
 impl OnceHandle {
-    fn progress(&self) -> MutexGuard<'_, OnceProgress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The tickets on the first session after the one with this number that is not over.
     async fn tickets_after(&self, ended: u64) -> Result<(u64, Tickets), Error> {
         let term = self.sessions.term_after(ended).await?;
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         match &progress.tickets {
             Some((number, tickets)) if *number == term.number => Ok((*number, tickets.clone())),
             _ => {
@@ -159,7 +172,7 @@ impl OnceHandle {
 
 impl<'o> OnceRun<'o> {
     fn new(handle: &'o OnceHandle, is_new: bool) -> Self {
-        let spent = &mut handle.progress().spent;
+        let spent = &mut locked(&handle.progress).spent;
         let rest = spent.len().saturating_sub(AT_ONCE);
         Self { handle, notes: RunNotes { is_new, spent: spent.split_off(rest), lost_reply: None } }
     }
@@ -192,7 +205,7 @@ impl<'o> OnceRun<'o> {
 
 impl Drop for OnceRun<'_> {
     fn drop(&mut self) {
-        let spent = &mut self.handle.progress().spent;
+        let spent = &mut locked(&self.handle.progress).spent;
         spent.append(&mut self.notes.spent);
         spent.truncate(MAX_SPENT);
     }
@@ -201,7 +214,7 @@ impl Drop for OnceRun<'_> {
 impl Drop for OnceHandle {
     /// Deletes the last records, as far as there is a connection.
     fn drop(&mut self) {
-        let progress = self.progress.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let progress = locked(&self.progress);
         let Some((_, tickets)) = &progress.tickets else { return };
         for ticket in &progress.spent {
             tickets.forget(tickets.record_path(ticket));

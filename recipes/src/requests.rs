@@ -1,9 +1,10 @@
 //! The requests that every lock makes in the same way, retried until the session ends.
 
-use std::future::IntoFuture;
+use std::future::{Future, IntoFuture, pending, poll_fn};
+use std::task::Poll;
 
 use zoolet_client::internal::{MissingParents, with_parent_advice};
-use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
+use zoolet_client::{Acl, Client, Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
 
 use crate::config::{LockConfig, ParentMode};
 use crate::error::LockError;
@@ -20,14 +21,43 @@ pub(crate) async fn changed(watch: Watch) -> Result<Option<EventType>, Error> {
 
 /// The reply, or `None` if the znode does not exist.
 pub(crate) fn if_exists<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
-    none_if(ErrorCode::NoNode, reply)
+    none_if(&[ErrorCode::NoNode], reply)
 }
 
-/// The reply, or `None` if it is this error.
-pub(crate) fn none_if<T>(code: ErrorCode, reply: Result<T, Error>) -> Result<Option<T>, Error> {
+/// The reply, or `None` if it is one of these errors.
+pub(crate) fn none_if<T>(codes: &[ErrorCode], reply: Result<T, Error>) -> Result<Option<T>, Error> {
     match reply {
-        Err(error) if error.code() == Some(code) => Ok(None),
+        Err(error) if error.code().is_some_and(|code| codes.contains(&code)) => Ok(None),
         reply => reply.map(Some),
+    }
+}
+
+/// The output of the first of the futures that is ready.
+pub(crate) async fn first_of<F: Future>(futures: impl IntoIterator<Item = F>) -> F::Output {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    poll_fn(|cx| {
+        let mut polled = futures.iter_mut().map(|future| future.as_mut().poll(cx));
+        polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
+}
+
+/// The output of the future; never, if there is none.
+pub(crate) async fn or_never<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}
+
+impl ParentMode {
+    /// What creates missing parents in this mode.
+    pub(crate) fn creator<'c>(self, client: &'c Client, acl: &[Acl]) -> MissingParents<'c> {
+        let create = client.create("/", "").acl(acl.to_vec());
+        MissingParents::new(match self {
+            Self::Container => create.container(),
+            Self::Persistent | Self::MustExist => create,
+        })
     }
 }
 
@@ -100,11 +130,7 @@ impl LockConfig {
 
     /// Creates missing directories as configured.
     pub(crate) fn missing_parents(&self) -> MissingParents<'_> {
-        let create = self.client.create("/", "").acl(self.acl.clone());
-        MissingParents::new(match self.parent {
-            ParentMode::Container => create.container(),
-            ParentMode::Persistent | ParentMode::MustExist => create,
-        })
+        self.parent.creator(&self.client, &self.acl)
     }
 
     /// Whether creating `parents` may help after `error`, which reports a missing directory; else reports the error.

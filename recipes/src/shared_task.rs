@@ -7,13 +7,14 @@
 use std::future::Future;
 use std::mem;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, ThreadId};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::unconstrained;
+use zoolet_client::internal::locked;
 
 type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -46,7 +47,7 @@ impl SharedTask {
         F: Future<Output = ()> + Send + 'static,
     {
         let shared = Self { cell: Arc::default(), runtime: runtime.clone() };
-        shared.cell.progress().future = Some(Box::pin(task(shared.clone())));
+        locked(&shared.cell.progress).future = Some(Box::pin(task(shared.clone())));
         runtime.spawn(TaskRunner(Arc::clone(&shared.cell)));
         shared
     }
@@ -68,7 +69,7 @@ impl SharedTask {
             return;
         }
         let _entered = self.runtime.enter();
-        let progress = self.cell.progress();
+        let progress = locked(&self.cell.progress);
         // What it waits for wakes it on its runtime. If that has not polled it yet, it will.
         let waker = progress.waker.clone();
         let polled =
@@ -80,10 +81,6 @@ impl SharedTask {
 }
 
 impl TaskCell {
-    fn progress(&self) -> MutexGuard<'_, TaskProgress> {
-        locked(&self.progress)
-    }
-
     fn poll(&self, mut progress: MutexGuard<'_, TaskProgress>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(mut future) = progress.future.take() else { return Poll::Ready(()) };
         *locked(&self.poller) = Some(thread::current().id());
@@ -143,7 +140,7 @@ impl Future for TaskRunner {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut progress = self.0.progress();
+        let mut progress = locked(&self.0.progress);
         match &mut progress.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             None => progress.waker = Some(cx.waker().clone()),
@@ -155,11 +152,7 @@ impl Future for TaskRunner {
 impl Drop for TaskRunner {
     /// The runtime is gone, or the task has completed or panicked.
     fn drop(&mut self) {
-        let future = mem::take(&mut *self.0.progress());
+        let future = mem::take(&mut *locked(&self.0.progress));
         drop(future);
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use zoolet_client::{Acl, Error, MultiWrite, Sessions, Stat, Zxid};
+use zoolet_client::{Acl, Error, Sessions, Stat, Zxid};
 
 use crate::cache::{Cache, CacheBuilder};
 use crate::once::Once;
-use crate::requests::if_exists;
 use crate::tickets::{Collected, TicketError, TicketTxn};
 
 /// The data of a znode, changed by several programs, each change exactly once: `SharedValue` of Curator. For numbers there is
@@ -68,9 +67,7 @@ impl SharedValue {
     /// # Ordering and cancel safety
     /// Shows at least what this handle has changed before. Dropping the future has no effect.
     pub async fn get(&self) -> Result<SeenValue, Error> {
-        let path = &*self.path;
-        let read = self.once.ask(|client| async move { client.get_data(path).await }).await;
-        if_exists(read).map(SeenValue::of)
+        self.once.get_data(&self.path).await.map(SeenValue::of)
     }
 
     /// Replaces the data by what `change` makes of it, exactly once. `change` may be called several times; what one call
@@ -129,15 +126,7 @@ impl SharedValue {
         let work = |mut txn: TicketTxn| async move {
             let found = SeenValue::of(txn.get_data(&*self.path).await?);
             let Some(data) = target(&found) else { return Ok(txn.refuse("")) };
-            let written = match found.data {
-                Some(_) => txn.set_data(&*self.path, data),
-                None => {
-                    let create = txn.client().create(&*self.path, data).acl(self.once.acl().to_vec());
-                    let create = MultiWrite::from(create);
-                    txn.add(create)
-                }
-            };
-            Ok(written.done(""))
+            Ok(self.once.write(txn, &self.path, found.data.is_some(), data).done(""))
         };
         Ok(self.once.run(None, params.as_bytes(), work).await?.value.is_ok())
     }

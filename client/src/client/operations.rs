@@ -13,7 +13,7 @@ use crate::multi::{Multi, MultiRead};
 use crate::op::{
     Create, Delete, DeleteRecursive, Exists, GetChildren, GetData, Reconfig, SetAcl, SetData, decode,
 };
-use crate::watch::{WatchHandle, WatchStream};
+use crate::watch::WatchStream;
 
 impl Client {
     /// Creates a znode at `path` with `data`. It is persistent and open to everybody unless the [builder](Create) changes
@@ -224,7 +224,7 @@ impl Client {
     pub fn add_watch(&self, path: impl Into<String>, mode: AddWatchMode) -> Call<'_, WatchStream> {
         let request = |path| Request::AddWatch(records::AddWatch { path: Some(path), mode: mode.code() });
         self.call_on("addWatch", path.into(), request, |outcome| match outcome?.extra.map(|extra| *extra) {
-            Some(ReplyExtra::Watch(WatchHandle::Persistent(stream))) => Ok(stream),
+            Some(ReplyExtra::WatchStream(stream)) => Ok(stream),
             _ => Err(Error::Protocol(ErrorContext::local("addWatch", ""))),
         })
     }

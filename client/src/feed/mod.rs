@@ -12,14 +12,13 @@ mod request;
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
-use zoolet_proto::{ErrorCode, NameList, Stat, Zxid};
+use zoolet_proto::{NameList, Stat, Zxid};
 
 use crate::chroot::Chroot;
-use crate::command::DriverCommand;
+use crate::command::{DriverCommand, FeedTicket};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::features::ServerFeature;
@@ -36,7 +35,10 @@ pub(crate) use request::outcome;
 pub enum FeedItem {
     /// A connection serves the session. The first item, unless there is none; then after each `Lost`. Nothing is watched
     /// on it yet.
-    Connected(FeedConnection),
+    Connected {
+        /// Counts the connections of the session, with gaps. A request names it, and is dropped on any other.
+        generation: u64,
+    },
     /// A request of this feed is answered.
     Reply(FeedReply),
     /// A change that a watch of this feed reports.
@@ -59,17 +61,6 @@ pub enum FeedItem {
 /// of requests that the consumer has in flight.
 pub const FEED_CAPACITY: usize = 16_384;
 
-/// A connection, as a feed sees it.
-#[derive(Debug, Clone)]
-pub struct FeedConnection {
-    /// Counts the connections of the session, with gaps. A request names it, and is dropped on any other.
-    pub generation: u64,
-    /// The server, as in the connect string; `None` if the target is a closure.
-    pub server: Option<Arc<str>>,
-    /// Whether the server is cut off from its ensemble: its state may be behind.
-    pub read_only: bool,
-}
-
 /// The answer to a request of a feed.
 #[derive(Debug)]
 pub struct FeedReply {
@@ -91,8 +82,6 @@ pub enum FeedAnswer {
     Stat(Stat),
     /// Of a getChildren.
     Children(NameList, Stat),
-    /// Of a multiRead of data, in order.
-    Batch(Vec<Result<(Bytes, Stat), ErrorCode>>),
     /// The watches of the request are set: what is read from now on is watched. Changes since the zxid that it named, if
     /// it did, came before.
     Armed,
@@ -126,7 +115,7 @@ impl Feed {
             chroot: chroot.clone(),
         };
         if commands.send(DriverCommand::OpenFeed(feed.sink())).is_err() {
-            feed.queue.end(feed.shared.end_error(ErrorContext::local("feed", "")));
+            feed.queue.end(FeedItem::Ended(feed.shared.end_error(ErrorContext::local("feed", ""))));
         }
         feed
     }
@@ -140,12 +129,7 @@ impl Feed {
     /// # Ordering and cancel safety
     /// Items are in the order in which the connection brought them. Dropping the future loses nothing.
     pub async fn fill(&mut self, items: &mut Vec<FeedItem>) {
-        poll_fn(|cx| self.poll_fill(cx, items)).await;
-    }
-
-    /// As [`fill`](Feed::fill).
-    pub fn poll_fill(&mut self, cx: &mut Context<'_>, items: &mut Vec<FeedItem>) -> Poll<()> {
-        self.queue.poll_fill(cx, items)
+        poll_fn(|cx| self.queue.poll_all(cx, items)).await;
     }
 
     /// Sends a request on the connection of `generation`, now. On any other it is dropped without an answer: the feed says
@@ -156,18 +140,13 @@ impl Feed {
     pub fn send(&self, generation: u64, tag: u64, request: FeedRequest) {
         // The driver is gone, or is about to end the feed.
         let Some(commands) = self.commands.upgrade() else { return };
-        let submission = request.submission(&self.chroot, self.sink(), generation, tag);
-        let _ = commands.send(DriverCommand::Submit(submission));
+        let ticket = FeedTicket { feed: self.sink(), generation, tag };
+        let _ = commands.send(DriverCommand::Submit(request.submission(&self.chroot, ticket)));
     }
 
     /// Whether the server of the present connection has an operation, as far as it was asked before.
     pub fn supports(&self, feature: ServerFeature) -> Option<bool> {
         self.shared.supports(feature)
-    }
-
-    /// Whether paths are those of the server.
-    pub fn has_chroot(&self) -> bool {
-        !self.chroot.as_str().is_empty()
     }
 }
 

@@ -3,36 +3,26 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
 
 use zoolet_proto::Zxid;
 
-use super::{FEED_CAPACITY, FeedConnection, FeedItem, FeedReply};
+use super::{FEED_CAPACITY, FeedItem, FeedReply};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::stream_queue::StreamQueue;
 use crate::watch::WatchEvent;
 
 /// The items of one feed that were not read.
-#[derive(Debug, Default)]
-pub(crate) struct FeedQueue(StreamQueue<FeedItem>);
+pub(crate) type FeedQueue = StreamQueue<FeedItem>;
 
 impl FeedQueue {
-    pub(super) fn end(&self, error: Error) {
-        self.0.end(FeedItem::Ended(error));
-    }
-
-    pub(super) fn poll_fill(&self, cx: &mut Context<'_>, items: &mut Vec<FeedItem>) -> Poll<()> {
-        self.0.poll_all(cx, items)
-    }
-
     fn push(&self, item: FeedItem) {
-        self.0.update(|items| items.push_back(item));
+        self.update(|items| items.push_back(item));
     }
 
     /// Events are all that is not asked for, so they are what is dropped.
     fn push_event(&self, event: WatchEvent) {
-        self.0.update(|items| match items.len() {
+        self.update(|items| match items.len() {
             len if len < FEED_CAPACITY => items.push_back(FeedItem::Event(event)),
             _ if matches!(items.back(), Some(FeedItem::Missed)) => {}
             _ => items.push_back(FeedItem::Missed),
@@ -40,7 +30,7 @@ impl FeedQueue {
     }
 
     fn push_reached(&self, zxid: Zxid) {
-        self.0.update(|items| {
+        self.update(|items| {
             if let Some(FeedItem::Reached(_)) = items.back() {
                 items.pop_back();
             }
@@ -51,9 +41,7 @@ impl FeedQueue {
     /// What came on the lost connection is of no use without the rest, and a consumer that does not read while connections
     /// come and go would fill its queue.
     fn push_lost(&self) {
-        self.0.update(|items| {
-            *items = VecDeque::from([FeedItem::Lost]);
-        });
+        self.update(|items| *items = VecDeque::from([FeedItem::Lost]));
     }
 }
 
@@ -89,7 +77,7 @@ impl FeedSink {
 
     pub(crate) fn disarmed(&self) {
         let Some(queue) = self.queue() else { return };
-        queue.0.update(|items| match items.back() {
+        queue.update(|items| match items.back() {
             Some(FeedItem::Disarmed) => {}
             _ => items.push_back(FeedItem::Disarmed),
         });
@@ -101,10 +89,10 @@ impl FeedSink {
 pub(crate) struct Feeds(Vec<FeedSink>);
 
 impl Feeds {
-    /// Adds a feed. `connection` is the one that serves the session now, if there is one.
-    pub(crate) fn open(&mut self, feed: FeedSink, connection: Option<FeedConnection>) {
-        if let (Some(queue), Some(connection)) = (feed.queue(), connection) {
-            queue.push(FeedItem::Connected(connection));
+    /// Adds a feed. `generation` is that of the connection that serves the session now, if there is one.
+    pub(crate) fn open(&mut self, feed: FeedSink, generation: Option<u64>) {
+        if let (Some(queue), Some(generation)) = (feed.queue(), generation) {
+            queue.push(FeedItem::Connected { generation });
         }
         self.0.push(feed);
     }
@@ -113,8 +101,8 @@ impl Feeds {
         self.0.retain(|other| !other.is(feed));
     }
 
-    pub(crate) fn connected(&self, connection: impl Fn() -> FeedConnection) {
-        self.each(|queue| queue.push(FeedItem::Connected(connection())));
+    pub(crate) fn connected(&self, generation: u64) {
+        self.each(|queue| queue.push(FeedItem::Connected { generation }));
     }
 
     pub(crate) fn reached(&self, zxid: Zxid) {
@@ -126,7 +114,7 @@ impl Feeds {
     }
 
     pub(crate) fn end(&mut self, error: impl Fn(ErrorContext) -> Error) {
-        self.each(|queue| queue.end(error(ErrorContext::local("feed", ""))));
+        self.each(|queue| queue.end(FeedItem::Ended(error(ErrorContext::local("feed", "")))));
         drop(mem::take(&mut self.0));
     }
 

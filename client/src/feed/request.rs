@@ -1,11 +1,10 @@
 //! The requests of a feed, and what their replies mean to it.
 
-use zoolet_proto::records::{self, Op, OpResult};
-use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request, Zxid};
+use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request, Zxid, records};
 
-use super::{FeedAnswer, FeedSink};
+use super::FeedAnswer;
 use crate::chroot::Chroot;
-use crate::command::{ReplyTo, Submission};
+use crate::command::{FeedTicket, ReplyTo, Submission};
 use crate::context::ErrorContext;
 use crate::error::Error;
 
@@ -34,11 +33,6 @@ pub enum FeedRequest {
         /// Whether to set a watch on its children and its deletion.
         watch: bool,
     },
-    /// Data and Stat of several znodes, at one zxid. Servers have it since 3.6.
-    GetBatch {
-        /// The znodes.
-        paths: Vec<String>,
-    },
     /// Brings the server up to the leader.
     Sync {
         /// Any znode.
@@ -63,16 +57,10 @@ pub enum FeedRequest {
 }
 
 impl FeedRequest {
-    pub(super) fn submission(
-        self,
-        chroot: &Chroot,
-        feed: FeedSink,
-        generation: u64,
-        tag: u64,
-    ) -> Box<Submission> {
+    pub(super) fn submission(self, chroot: &Chroot, ticket: FeedTicket) -> Box<Submission> {
         let mut submission = Submission::internal(self.below(chroot));
         submission.chroot = chroot.clone();
-        submission.reply_to = ReplyTo::feed(feed, generation, tag);
+        submission.reply_to = ReplyTo::feed(ticket);
         submission
     }
 
@@ -84,10 +72,6 @@ impl FeedRequest {
             Self::Exists { path, watch } => Request::Exists(records::Exists { path: join(path), watch }),
             Self::GetChildren { path, watch } => {
                 Request::GetChildren2(records::GetChildren { path: join(path), watch })
-            }
-            Self::GetBatch { paths } => {
-                let get = |path| Op::GetData(records::GetData { path: join(path), watch: false });
-                Request::MultiRead(paths.into_iter().map(get).collect())
             }
             Self::Sync { path } => Request::Sync(records::Sync { path: Some(join(path)) }),
             Self::WatchTree { path } => {
@@ -119,14 +103,6 @@ pub(crate) fn outcome(
         (_, Reply::Data(data, stat)) => FeedAnswer::Data(data.unwrap_or_default(), stat),
         (_, Reply::Stat(stat)) => FeedAnswer::Stat(stat),
         (_, Reply::Children2(names, stat)) => FeedAnswer::Children(names, stat),
-        (Request::MultiRead(ops), Reply::Multi(results)) if ops.len() == results.len() => {
-            let each = |result| match result {
-                OpResult::GetData(data, stat) => Ok(Ok((data.unwrap_or_default(), stat))),
-                OpResult::Error(Some(code)) => Ok(Err(code)),
-                _ => Err(Error::Protocol(context())),
-            };
-            FeedAnswer::Batch(results.into_iter().map(each).collect::<Result<_, _>>()?)
-        }
         (_, Reply::Synced(_)) => FeedAnswer::Synced,
         (Request::AddWatch(_) | Request::SetWatches(_), Reply::WatchAdded | Reply::Empty) => {
             FeedAnswer::Armed

@@ -174,7 +174,7 @@ impl<'c> Create<'c> {
         let decode = decode!("create", DecodedReply { reply: Reply::Created2(path, stat), extra } => {
             let sequence = extra.and_then(|extra| match *extra {
                 ReplyExtra::Sequence(number) => Some(number),
-                ReplyExtra::Watch(_) => None,
+                ReplyExtra::Watch(_) | ReplyExtra::WatchStream(_) => None,
             });
             Created { path, stat, sequence }
         });

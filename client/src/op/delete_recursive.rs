@@ -5,7 +5,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
-use zoolet_proto::ErrorCode;
+use zoolet_proto::{ErrorCode, path};
 
 use crate::call::ReplyFuture;
 use crate::client::Client;
@@ -147,7 +147,7 @@ impl TreeDeletion<'_> {
         loop {
             while in_flight.len() < WINDOW {
                 let Some(name) = names.next() else { break };
-                let path = if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") };
+                let path = path::join(parent, &name);
                 let reply = self.client.delete(&path).into_future();
                 in_flight.push_back((path, reply));
             }

@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::command::{DecodedReply, ReplyExtra};
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::watch::{Watch, WatchHandle};
+use crate::watch::Watch;
 
 /// Defines a builder of a read: its operation, its request with the record in it, and its result for each reply, to which a
 /// watch is added.
@@ -122,7 +122,7 @@ fn strings(names: &NameList) -> Vec<String> {
 
 fn one_shot(extra: ReplyExtra) -> Result<Watch, Error> {
     match extra {
-        ReplyExtra::Watch(WatchHandle::OneShot(watch)) => Ok(watch),
+        ReplyExtra::Watch(watch) => Ok(watch),
         _ => Err(Error::Protocol(ErrorContext::local("watch", ""))),
     }
 }

@@ -54,10 +54,12 @@ impl fmt::Debug for Connecting {
 
 impl ConnectOptions {
     pub(super) async fn open(mut self, transport: Transport) -> Result<Client, Error> {
-        let security = transport.security();
+        let servers = transport.servers();
+        let security = servers.as_ref().map(|servers| servers.security().clone()).unwrap_or_default();
         self.session.sasl = sasl_of(security.user, self.session.sasl)?;
         let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
-        let chroot = self.chroot.as_deref().unwrap_or(&transport.chroot);
+        let chroot_of_target = servers.as_ref().map_or("", ServerList::chroot);
+        let chroot = self.chroot.as_deref().unwrap_or(chroot_of_target);
         let chroot = Chroot::new(chroot)
             .map_err(|reason| Error::InvalidTarget(format!("chroot {chroot:?}: {reason}")))?;
         if self.session.resume.as_ref().is_some_and(|(id, _)| *id == SessionId(0)) {
@@ -84,7 +86,6 @@ impl ConnectOptions {
         }
         // One generator in this order, so that a seed gives the same hosts, jitter and names.
         let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
-        let servers = transport.servers();
         if let Some(servers) = &servers {
             servers.shuffle(&mut rng);
             #[cfg(feature = "dns-srv")]

@@ -50,7 +50,7 @@ pub(crate) fn outcome(
         // To exists, an absent znode is a result.
         (Request::Exists(_), Some(ErrorCode::NoNode)) => return Ok(empty()),
         (_, Some(code)) => {
-            let hint = hint::of_request(request, code, chroot, has_identity);
+            let hint = hint::explain(request, code, chroot, has_identity);
             return Err(Error::Refused { context: ErrorContext::of(request, true, chroot).with(hint), code });
         }
     }
@@ -110,7 +110,7 @@ fn multi_results(
     if let Some((index, code)) = refused {
         let context = match ops.get(index) {
             Some(op) => {
-                let hint = hint::of_multi_op(op, code, chroot, has_identity);
+                let hint = hint::explain(op, code, chroot, has_identity);
                 ErrorContext::of_multi_op(op, chroot).with(hint)
             }
             None => ErrorContext::of(request, false, chroot),

@@ -131,7 +131,7 @@ impl Session {
             servers.connected();
         }
         self.resume(now);
-        self.feeds.connected(|| self.feed_connection());
+        self.feeds.connected(self.epoch);
         self.publish_connected();
     }
 

@@ -20,7 +20,7 @@ use crate::command::{DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
-use crate::feed::{FeedConnection, FeedSink, Feeds};
+use crate::feed::{FeedSink, Feeds};
 use crate::session_password::SessionPassword;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{WatchKind, WatchTable};
@@ -324,16 +324,10 @@ impl Session {
     }
 
     fn open_feed(&mut self, feed: FeedSink) {
-        let connection = (self.phase == Phase::Serving).then(|| self.feed_connection());
-        self.feeds.open(feed, connection);
+        self.feeds.open(feed, (self.phase == Phase::Serving).then_some(self.epoch));
         if self.phase == Phase::Over {
             self.feeds.end(|context| self.shared.end_error(context));
         }
-    }
-
-    /// The present connection, as feeds see it.
-    fn feed_connection(&self) -> FeedConnection {
-        FeedConnection { generation: self.epoch, server: self.host.clone(), read_only: self.read_only }
     }
 
     fn submit(&mut self, now: Instant, mut call: Box<Submission>) {

@@ -6,7 +6,7 @@ use zoolet_proto::{ErrorCode, Jute, OpCode, Reply, ReplyHeader, Request, Watcher
 
 use super::flight::InFlight;
 use super::{ProtocolViolation, Session, answer, before_3_5};
-use crate::command::{AnsweredCall, ReplyExtra, shown_zxid};
+use crate::command::{AnsweredCall, shown_zxid};
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::features::ServerFeature;
@@ -116,7 +116,7 @@ impl Session {
             _ => self.contacted(sent),
         }
         if before_3_5::lacks_create2(&call.request, error) {
-            self.shared.note_feature(OpCode::Create2, Some(ErrorCode::Unimplemented));
+            self.shared.note_feature(ServerFeature::Create2, false);
             self.calls.wait(call, now + self.timeout);
             // The server closes it anyway, or it would answer a later request before this one.
             return Err(NO_CREATE2);
@@ -159,7 +159,7 @@ impl Session {
             let mut outcome = answer::outcome(&call.request, error, reply, &call.chroot, self.has_identity());
             if let (Ok(answer), Some((kind, path))) = (&mut outcome, answer::watch_of(&call.request)) {
                 let watch = self.watches.open(kind, path, &call.chroot, &self.commands);
-                answer.extra = Some(Box::new(ReplyExtra::Watch(watch)));
+                answer.extra = Some(Box::new(watch));
             }
             call.reply_to.send(AnsweredCall { outcome, zxid: header.zxid });
             self.answered += 1;
@@ -172,13 +172,11 @@ impl Session {
     /// Notes what the answer says about the server. Of create2, which is frequent, the first answer of a connection says all.
     fn note_feature(&mut self, op: OpCode, error: Option<ErrorCode>) {
         let Some(feature) = ServerFeature::of(op) else { return };
-        if feature == ServerFeature::Create2 {
-            let known = self.has_create2.replace(error != Some(ErrorCode::Unimplemented));
-            if known == self.has_create2 {
-                return;
-            }
+        let has = error != Some(ErrorCode::Unimplemented);
+        if feature == ServerFeature::Create2 && self.has_create2.replace(has) == Some(has) {
+            return;
         }
-        self.shared.note_feature(op, error);
+        self.shared.note_feature(feature, has);
     }
 
     /// Registers the outcome of the watch of a request. A watch that has no users is removed again.

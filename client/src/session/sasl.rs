@@ -78,31 +78,24 @@ impl Session {
         }
         let token = match header.error_code() {
             error if is_lost(error) => return Err(LOST),
-            Some(ErrorCode::AuthFailed) => {
-                self.refused("the server refused the user of SASL or the password");
-                return Ok(());
-            }
+            Some(ErrorCode::AuthFailed) => Err("the server refused the user of SASL or the password".into()),
             Some(ErrorCode::SessionClosedRequireSaslAuth) => {
-                self.refused("the server requires SASL, and refused the user or the password");
-                return Ok(());
+                Err("the server requires SASL, and refused the user or the password".into())
             }
-            Some(code) => {
-                self.refused(&format!("the server refused SASL: {code}"));
-                return Ok(());
-            }
+            Some(code) => Err(format!("the server refused SASL: {code}")),
             None => match Reply::parse(OpCode::Sasl, body)? {
-                Reply::Sasl(Some(token)) => token,
+                Reply::Sasl(Some(token)) => Ok(token),
                 // Whether it has no users, or lets a client that failed stay without an identity, it does not say.
-                _ => {
-                    self.refused("the server has no users of SASL, or refused the user or the password");
-                    return Ok(());
-                }
+                _ => Err("the server has no users of SASL, or refused the user or the password".into()),
             },
         };
-        match self.sasl.response.take() {
-            None => self.respond(&token),
-            Some(response) if response.is_confirmed_by(&token) => self.serve(now),
-            Some(_) => self.refused("the server did not prove that it knows the password of the SASL user"),
+        match (token, self.sasl.response.take()) {
+            (Ok(token), None) => self.respond(&token),
+            (Ok(token), Some(response)) if response.is_confirmed_by(&token) => self.serve(now),
+            (Ok(_), Some(_)) => {
+                self.refused("the server did not prove that it knows the password of the SASL user".into());
+            }
+            (Err(reason), _) => self.refused(reason),
         }
         Ok(())
     }
@@ -115,11 +108,11 @@ impl Session {
                 self.send_token(response.token());
                 self.sasl.response = Some(response);
             }
-            Err(reason) => self.refused(&format!("the challenge of the server for SASL: {reason}")),
+            Err(reason) => self.refused(format!("the challenge of the server for SASL: {reason}")),
         }
     }
 
-    fn refused(&mut self, reason: &str) {
+    fn refused(&mut self, reason: String) {
         self.end(SessionState::AuthFailed, Some(ErrorDetail::Hint(reason.into())));
     }
 }

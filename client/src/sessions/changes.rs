@@ -5,13 +5,14 @@ use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use tokio::time::Instant;
 use zoolet_proto::{SessionId, Zxid};
 
+use crate::locked::locked;
 use crate::state::SessionState;
 use crate::stream_queue::StreamQueue;
 
@@ -134,12 +135,8 @@ impl Broadcast {
         Self { progress: Mutex::new(Progress { present, readers: Vec::new() }), seen: AtomicI64::new(0) }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn present(&self) -> SessionsChange {
-        self.progress().present.clone()
+        locked(&self.progress).present.clone()
     }
 
     pub(super) fn seen(&self) -> Zxid {
@@ -152,7 +149,7 @@ impl Broadcast {
 
     pub(super) fn subscribe(&self) -> SessionsChanges {
         let reader = Arc::<StreamQueue<_>>::default();
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         push(&reader, progress.present.clone());
         progress.readers.retain(|reader| reader.strong_count() > 0);
         progress.readers.push(Arc::downgrade(&reader));
@@ -162,7 +159,7 @@ impl Broadcast {
     /// Publishes a change. Under the lock, so that all readers have the same order: a session that is over and the
     /// supervisor that opens the next one are different tasks.
     pub(super) fn publish(&self, change: SessionsChange) {
-        let mut progress = self.progress();
+        let mut progress = locked(&self.progress);
         if progress.present.state == SessionsState::Ended {
             return;
         }

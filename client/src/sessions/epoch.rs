@@ -32,10 +32,11 @@ pub(super) struct FreshSession {
 /// # Errors
 /// Of the connection or the request; `Ok(None)` if the server is cut off, as it proves nothing.
 pub(super) async fn fresh_session(
-    options: ConnectOptions,
+    mut options: ConnectOptions,
     transport: Transport,
 ) -> Result<Option<FreshSession>, Error> {
-    let client = ConnectOptions::connect(forgetful(options), transport).await?;
+    options.session.resume = None;
+    let client = options.last_zxid(Zxid(0)).connect(transport).await?;
     if client.state() == SessionState::ConnectedReadOnly {
         return Ok(None);
     }
@@ -44,10 +45,4 @@ pub(super) async fn fresh_session(
     let (read, found) = client.exists("/").send().with_zxid().await;
     read?;
     Ok(found.map(|found| FreshSession { client, found }))
-}
-
-/// The options of a new session that has seen nothing.
-fn forgetful(mut options: ConnectOptions) -> ConnectOptions {
-    options.session.resume = None;
-    options.last_zxid(Zxid(0))
 }

@@ -1,5 +1,7 @@
 //! The task behind [`Sessions`](super::Sessions): opens a session, waits for its end, opens the next.
 
+use std::convert::Infallible;
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,20 +38,19 @@ pub(super) struct Supervisor {
     /// The number of the present session, or of the one that is being opened.
     number: u64,
     epoch: u64,
-    /// The highest zxid of this epoch that a session which is over has seen.
-    seen: Zxid,
     /// Attempts and short sessions in a row.
     failures: u32,
 }
 
-/// What ends the wait for a session, or in one.
-enum Turn {
-    /// Close, and open no other; with who waits for it.
-    Close(Option<oneshot::Sender<()>>),
-    /// The session is over.
-    Over,
-    /// The servers are behind the session; this is a session at one of them.
-    Reset(FreshSession),
+/// Who waits for a close; `None` if the last handle was dropped.
+type CloseWaiter = Option<oneshot::Sender<()>>;
+
+/// Why no other session is opened.
+enum SupervisionEnd {
+    /// It was asked for.
+    Close(CloseWaiter),
+    /// Another attempt would fail as this one did.
+    Failed(Error),
 }
 
 impl Supervisor {
@@ -61,8 +62,7 @@ impl Supervisor {
         close_requests: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
     ) -> Self {
         let rng = options.seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64);
-        let seen = options.session.last_zxid;
-        broadcast.set_seen(seen);
+        broadcast.set_seen(options.session.last_zxid);
         Self {
             clock: options.clock.clone(),
             options,
@@ -73,120 +73,114 @@ impl Supervisor {
             rng,
             number: 0,
             epoch: 0,
-            seen,
             failures: 0,
         }
     }
 
     pub(super) async fn run(mut self) {
+        let Err(end) = self.supervise().await;
+        match end {
+            SupervisionEnd::Close(waiting) => self.closed(waiting),
+            SupervisionEnd::Failed(error) => self.end(error),
+        }
+    }
+
+    async fn supervise(&mut self) -> Result<Infallible, SupervisionEnd> {
         let mut reset = None;
         loop {
-            let opened = match reset.take() {
-                Some(client) => Ok(Ok(client)),
+            let client = match reset.take() {
+                Some(client) => client,
                 None => {
                     self.number += 1;
                     if self.number > 1 {
-                        self.announce(SessionsState::Opening, None);
+                        self.announce(SessionsState::Opening, None, None);
                     }
-                    self.open().await
+                    self.open().await?
                 }
             };
-            let client = match opened {
-                Ok(Ok(client)) => client,
-                Ok(Err(error)) => return self.end(error),
-                Err(waiting) => {
-                    return self.closed(waiting);
-                }
-            };
-            match self.serve(&client).await {
-                Turn::Over => self.note_seen(client.last_zxid()),
-                Turn::Close(waiting) => {
-                    let closed = client.close().await;
-                    if let Err(error) = closed {
+            let fresh = match self.serve(&client).await {
+                Ok(fresh) => fresh,
+                Err(end) => {
+                    if let Err(error) = client.close().await {
                         tracing::warn!(%error, "the session was not closed; the server expires it");
                     }
-                    return self.closed(waiting);
+                    return Err(end);
                 }
-                Turn::Reset(fresh) => {
-                    self.note_seen(client.last_zxid());
-                    self.publish.send_replace(Standing::Between);
-                    client.give_up("the servers went back to an older state");
-                    // Its last change comes before that of the next session.
-                    client.ended().await;
-                    self.number += 1;
-                    reset = Some(self.adopt(fresh));
-                }
-            }
+            };
+            self.broadcast.set_seen(self.broadcast.seen().max(client.last_zxid()));
             self.publish.send_replace(Standing::Between);
+            if let Some(fresh) = fresh {
+                client.give_up("the servers went back to an older state");
+                // Its last change comes before that of the next session.
+                client.ended().await;
+                self.number += 1;
+                reset = Some(self.adopt(fresh));
+            }
         }
     }
 
-    /// Opens the next session. The outer error is a request to close.
-    async fn open(&mut self) -> Result<Result<Client, Error>, Option<oneshot::Sender<()>>> {
+    /// Opens the next session.
+    async fn open(&mut self) -> Result<Client, SupervisionEnd> {
         loop {
-            let connecting =
-                self.options_of(self.number).last_zxid(self.seen).connect(self.transport.share());
-            let error = tokio::select! {
-                biased;
-                waiting = self.close_requests.recv() => return Err(waiting),
-                connected = connecting => match connected {
-                    Ok(client) => {
-                        self.options.session.resume = None;
-                        return Ok(Ok(client));
-                    }
-                    Err(error) => error,
-                },
-            };
-            match &error {
+            let options = self.options_of(self.number).last_zxid(self.broadcast.seen());
+            let connecting = options.connect(self.transport.share());
+            let error = match self.unless_closed(connecting).await? {
+                Ok(client) => {
+                    self.options.session.resume = None;
+                    return Ok(client);
+                }
                 // The session of an earlier process is gone.
-                Error::SessionExpired(_) if self.options.session.resume.take().is_some() => {
-                    self.announce(SessionsState::Lost(SessionState::Expired), None);
+                Err(Error::SessionExpired(_)) if self.options.session.resume.take().is_some() => {
+                    self.announce(SessionsState::Lost(SessionState::Expired), None, None);
                     continue;
                 }
-                Error::Unreachable { hosts, .. } => {
-                    if self.seen > Zxid(0) && hosts.iter().any(may_be_behind) {
-                        let fresh = fresh_session(self.fresh_options(self.number), self.transport.share());
-                        let fresh = tokio::select! {
-                            biased;
-                            waiting = self.close_requests.recv() => return Err(waiting),
-                            fresh = fresh => fresh,
-                        };
-                        if let Ok(Some(fresh)) = fresh {
-                            return Ok(Ok(self.adopt(fresh)));
-                        }
-                    }
+                Err(error) => error,
+            };
+            let Error::Unreachable { hosts, .. } = &error else {
+                return Err(SupervisionEnd::Failed(error));
+            };
+            if self.broadcast.seen() > Zxid(0) && hosts.iter().any(may_be_behind) {
+                let fresh = fresh_session(self.fresh_options(self.number), self.transport.share());
+                if let Ok(Some(fresh)) = self.unless_closed(fresh).await? {
+                    return Ok(self.adopt(fresh));
                 }
-                _ => return Ok(Err(error)),
             }
             tracing::warn!(%error, "no session; trying again");
-            if let Some(waiting) = self.pause().await {
-                return Err(waiting);
-            }
+            self.pause().await?;
         }
     }
 
-    /// Publishes a session and waits until it ends, or is to end.
-    async fn serve(&mut self, client: &Client) -> Turn {
+    /// The output of `work`, unless a close is asked for before.
+    async fn unless_closed<T>(&mut self, work: impl Future<Output = T>) -> Result<T, SupervisionEnd> {
+        tokio::select! {
+            biased;
+            waiting = self.close_requests.recv() => Err(SupervisionEnd::Close(waiting)),
+            output = work => Ok(output),
+        }
+    }
+
+    /// Publishes a session and waits until it is over, or the servers are behind it: then with a session at one of them.
+    async fn serve(&mut self, client: &Client) -> Result<Option<FreshSession>, SupervisionEnd> {
         let term = SessionTerm { client: client.clone(), number: self.number, epoch: self.epoch };
         self.publish.send_replace(Standing::Open(term));
         let began = self.clock.now();
         let mut ended = pin!(client.ended());
-        let turn = loop {
+        let fresh = loop {
             let behind = self.wait_until_behind(client);
             tokio::select! {
                 biased;
-                _ = &mut ended => break Turn::Over,
-                waiting = self.close_requests.recv() => return Turn::Close(waiting),
-                fresh = behind => if let Some(fresh) = fresh { break Turn::Reset(fresh) },
+                _ = &mut ended => break None,
+                waiting = self.close_requests.recv() => return Err(SupervisionEnd::Close(waiting)),
+                fresh = behind => if fresh.is_some() { break fresh },
             }
         };
         // Sessions that end as soon as they begin must not follow each other without a pause.
         if self.clock.now() - began >= client.session_timeout() {
             self.failures = 0;
-        } else if let Some(waiting) = self.pause().await {
-            return Turn::Close(waiting);
+        } else {
+            self.pause().await?;
         }
-        turn
+        Ok(fresh)
     }
 
     /// Waits until the session has been without a server for its timeout, and a server looks as if it were behind. `None`
@@ -212,33 +206,24 @@ impl Supervisor {
 
     /// Makes a session that has seen nothing the next one. If its server is behind, the epoch ends.
     fn adopt(&mut self, FreshSession { client, found }: FreshSession) -> Client {
-        if found < self.seen {
-            let seen = self.seen;
+        let seen = self.broadcast.seen();
+        if found < seen {
             tracing::error!(%seen, %found, "the servers went back to an older state");
             self.epoch += 1;
-            self.seen = found;
             self.broadcast.set_seen(found);
-            self.announce(SessionsState::EpochReset { seen, found }, Some(&client));
+            self.announce(SessionsState::EpochReset { seen, found }, Some(&client), None);
         }
         client.shared.observe(SessionObserver::new(&self.broadcast, self.number));
         client
     }
 
-    fn note_seen(&mut self, seen: Zxid) {
-        self.seen = self.seen.max(seen);
-        self.broadcast.set_seen(self.seen);
-    }
-
-    /// Pauses before the next attempt. `Some` if it is to close meanwhile.
-    async fn pause(&mut self) -> Option<Option<oneshot::Sender<()>>> {
+    /// Pauses before the next attempt.
+    async fn pause(&mut self) -> Result<(), SupervisionEnd> {
         let most = (FIRST_PAUSE * 2u32.pow(self.failures.min(10))).min(LONGEST_PAUSE);
         self.failures += 1;
         let pause = self.rng.random_range(most / 2..=most);
-        tokio::select! {
-            biased;
-            waiting = self.close_requests.recv() => Some(waiting),
-            () = self.clock.sleep(pause) => None,
-        }
+        let pausing = self.clock.sleep(pause);
+        self.unless_closed(pausing).await
     }
 
     fn options_of(&self, number: u64) -> ConnectOptions {
@@ -255,20 +240,20 @@ impl Supervisor {
         options
     }
 
-    fn announce(&self, state: SessionsState, client: Option<&Client>) {
+    fn announce(&self, state: SessionsState, client: Option<&Client>, reason: Option<Arc<str>>) {
         self.broadcast.publish(SessionsChange {
             state,
             number: self.number,
             session: client.map_or(SessionId(0), Client::session_id),
             since: self.clock.now(),
             server: client.and_then(Client::server),
-            reason: None,
+            reason,
             skipped: 0,
         });
     }
 
-    /// Ends because it was asked to. `waiting` is who asked, unless the last handle was dropped.
-    fn closed(&mut self, waiting: Option<oneshot::Sender<()>>) {
+    /// Ends because it was asked to.
+    fn closed(&mut self, waiting: CloseWaiter) {
         self.end(Error::Closed(ErrorContext::local("connect", "")));
         // Others may have asked meanwhile.
         self.close_requests.close();
@@ -279,15 +264,8 @@ impl Supervisor {
     }
 
     fn end(&self, error: Error) {
-        self.publish.send_replace(Standing::Ended(error.clone()));
-        self.broadcast.publish(SessionsChange {
-            state: SessionsState::Ended,
-            number: self.number,
-            session: SessionId(0),
-            since: self.clock.now(),
-            server: None,
-            reason: Some(error.to_string().into()),
-            skipped: 0,
-        });
+        let reason = error.to_string().into();
+        self.publish.send_replace(Standing::Ended(error));
+        self.announce(SessionsState::Ended, None, Some(reason));
     }
 }

@@ -69,11 +69,8 @@ pub(super) async fn look_up(name: Arc<str>, servers: Vec<SocketAddr>) -> io::Res
     let mut last = io::Error::other("there is no name server to ask");
     for _ in 0..asking.attempts {
         for &server in &asking.servers {
-            let answer = match timeout(asking.timeout, query.ask(server)).await {
-                Ok(answer) => answer,
-                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no answer")),
-            };
-            match answer {
+            let answer = timeout(asking.timeout, query.ask(server)).await;
+            match answer.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer"))) {
                 Ok(records) => return Ok(records),
                 // The answer of all.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),

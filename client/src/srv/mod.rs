@@ -35,8 +35,8 @@ type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<SrvRecord>>> + Send>>;
 /// A name whose records are the hosts of a client.
 pub(crate) struct SrvSource {
     name: Arc<str>,
-    /// Those of the system if empty.
-    servers: Vec<SocketAddr>,
+    /// Who is asked: the name servers of the system if empty.
+    pub(crate) servers: Vec<SocketAddr>,
     rng: StdRng,
     /// In progress; goes on with the next attempt, should this one time out.
     lookup: Option<Lookup>,
@@ -57,10 +57,6 @@ impl SrvSource {
 
     pub(crate) fn seed(&mut self, rng: &mut impl Rng) {
         self.rng = StdRng::from_rng(rng);
-    }
-
-    pub(crate) fn ask(&mut self, servers: Vec<SocketAddr>) {
-        self.servers = servers;
     }
 
     /// As in the connect string, for messages.

@@ -75,13 +75,6 @@ impl Drop for WatchRegistration {
     }
 }
 
-/// The watch that the reply to a call brings to its caller.
-#[derive(Debug)]
-pub(crate) enum WatchHandle {
-    OneShot(Watch),
-    Persistent(WatchStream),
-}
-
 /// A one-shot watch: a future of the first change.
 ///
 /// It survives a lost connection: it is set again on the next one, and reports then what changed in between. The exception

@@ -15,9 +15,9 @@ use tokio::sync::{mpsc, oneshot};
 use zoolet_proto::{EventType, Request, WatcherType, path};
 
 use super::stream::{UpdateQueue, WatchUpdate};
-use super::{Watch, WatchEvent, WatchHandle, WatchKind, WatchRegistration, WatchStream};
+use super::{Watch, WatchEvent, WatchKind, WatchRegistration, WatchStream};
 use crate::chroot::Chroot;
-use crate::command::DriverCommand;
+use crate::command::{DriverCommand, ReplyExtra};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::feed::FeedSink;
@@ -125,7 +125,7 @@ impl WatchTable {
         path: &str,
         chroot: &Chroot,
         commands: &mpsc::WeakUnboundedSender<DriverCommand>,
-    ) -> WatchHandle {
+    ) -> ReplyExtra {
         self.next_id += 1;
         let (id, path, chroot) = (self.next_id, path.to_owned(), chroot.clone());
         let registration = WatchRegistration {
@@ -138,12 +138,12 @@ impl WatchTable {
         let (sink, handle) = match kind {
             WatchKind::Data | WatchKind::Child => {
                 let (user, changed) = oneshot::channel();
-                (WatchSink::OneShot(user), WatchHandle::OneShot(Watch { changed, registration }))
+                (WatchSink::OneShot(user), ReplyExtra::Watch(Watch { changed, registration }))
             }
             WatchKind::Persistent | WatchKind::Recursive => {
                 let queue = Arc::<UpdateQueue>::default();
                 let sink = WatchSink::Stream(Arc::clone(&queue));
-                (sink, WatchHandle::Persistent(WatchStream { queue, _registration: registration }))
+                (sink, ReplyExtra::WatchStream(WatchStream { queue, _registration: registration }))
             }
         };
         self.entries_mut(kind).entry(path).or_default().users.push(WatchUser { id, chroot, sink });

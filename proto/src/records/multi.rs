@@ -29,75 +29,56 @@ impl MultiHeader {
     pub const TRAILER: Self = Self { kind: ERROR, done: true, err: -1 };
 }
 
-/// The operations that are legal inside a multi, and inside a multiRead.
+/// The operations that are legal inside a multi or a multiRead, each with which of them.
 macro_rules! parts {
-    (multi { $($write:ident($write_record:ty),)* } multi_read { $($read:ident($read_record:ty),)* }) => {
+    ($($row:ident($record:ty) in $request:ident,)*) => {
         /// An operation inside a multi or multiRead.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[allow(missing_docs, reason = "each is the record it holds")]
-        pub enum Op {
-            $($write($write_record),)*
-            $($read($read_record),)*
-        }
+        pub enum Op { $($row($record),)* }
 
         impl Op {
             /// Its opcode.
             pub fn op(&self) -> OpCode {
-                match self {
-                    $(Self::$write(_) => OpCode::$write,)*
-                    $(Self::$read(_) => OpCode::$read,)*
-                }
+                match self { $(Self::$row(_) => OpCode::$row,)* }
             }
 
             /// The path it is about.
             pub fn path(&self) -> &str {
-                match self {
-                    $(Self::$write(record) => &record.path,)*
-                    $(Self::$read(record) => &record.path,)*
-                }
+                match self { $(Self::$row(record) => &record.path,)* }
             }
 
             /// Whether it is one of a multiRead.
             pub fn is_read(&self) -> bool {
-                match self {
-                    $(Self::$write(_) => false,)*
-                    $(Self::$read(_) => true,)*
-                }
+                let request = match self { $(Self::$row(_) => OpCode::$request,)* };
+                request == OpCode::MultiRead
             }
 
             fn parse(kind: i32, i: &[u8]) -> Parsed<'_, Self> {
                 match OpCode::from_code(kind) {
-                    $(Some(OpCode::$write) => <$write_record>::parse.map(Self::$write).parse(i),)*
-                    $(Some(OpCode::$read) => <$read_record>::parse.map(Self::$read).parse(i),)*
+                    $(Some(OpCode::$row) => <$record>::parse.map(Self::$row).parse(i),)*
                     _ => fail(DecodeError::Malformed),
                 }
             }
 
             fn put(&self, out: &mut impl ByteSink) {
                 MultiHeader { kind: self.op().code(), done: false, err: -1 }.put(out);
-                match self {
-                    $(Self::$write(record) => record.put(out),)*
-                    $(Self::$read(record) => record.put(out),)*
-                }
+                match self { $(Self::$row(record) => record.put(out),)* }
             }
         }
     };
 }
 
 parts! {
-    multi {
-        Create(Create),
-        Create2(Create),
-        CreateContainer(Create),
-        CreateTtl(CreateTtl),
-        Delete(Delete),
-        SetData(SetData),
-        Check(CheckVersion),
-    }
-    multi_read {
-        GetData(GetData),
-        GetChildren(GetChildren),
-    }
+    Create(Create) in Multi,
+    Create2(Create) in Multi,
+    CreateContainer(Create) in Multi,
+    CreateTtl(CreateTtl) in Multi,
+    Delete(Delete) in Multi,
+    SetData(SetData) in Multi,
+    Check(CheckVersion) in Multi,
+    GetData(GetData) in MultiRead,
+    GetChildren(GetChildren) in MultiRead,
 }
 
 /// The results, each tagged with the opcode of its name.

@@ -53,7 +53,7 @@ impl Barrier {
         let create = || self.client.create(&self.path, "").acl(self.acl.clone()).parents().containers();
         let mut retries = self.retries();
         let created = retries.ask(|| create().into_future()).await;
-        none_if(ErrorCode::NodeExists, created).map(drop).map_err(|error| retries.error(error))
+        none_if(&[ErrorCode::NodeExists], created).map(drop).map_err(|error| retries.error(error))
     }
 
     /// Lowers the barrier: all waiters continue. It may already be lowered. If a reply was lost and the barrier was raised

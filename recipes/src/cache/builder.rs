@@ -130,10 +130,10 @@ impl<T: Send + Sync + 'static> CacheBuilder<T> {
         let Self { sessions, config } = self;
         sessions.check_path("cache", &config.scope.root).map_err(CacheError::InvalidRoot)?;
         let board = Arc::new(Board::new());
-        let (commands, receiver) = mpsc::unbounded_channel();
+        let (syncs, receiver) = mpsc::unbounded_channel();
         let worker = Worker::new(sessions.clone(), config, Arc::clone(&board), receiver);
         sessions.runtime().spawn(worker.run());
-        let cache = Cache(Arc::new(CacheHandle { sessions, board, commands }));
+        let cache = Cache(Arc::new(CacheHandle { sessions, board, syncs }));
         cache.0.board.wait_for(|_| true).await?;
         Ok(cache)
     }

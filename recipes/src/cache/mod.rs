@@ -26,7 +26,7 @@ pub use error::CacheError;
 use publish::Board;
 pub use publish::CacheChanges;
 pub use snapshot::Snapshot;
-use worker::CacheCommand;
+use worker::SyncWaiter;
 
 /// How long to wait before asking again whether a transaction has reached the server.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -86,7 +86,7 @@ pub struct Cache<T = Bytes>(Arc<CacheHandle<T>>);
 struct CacheHandle<T> {
     sessions: Sessions,
     board: Arc<Board<T>>,
-    commands: mpsc::UnboundedSender<CacheCommand>,
+    syncs: mpsc::UnboundedSender<SyncWaiter>,
 }
 
 impl<T> Clone for Cache<T> {
@@ -169,7 +169,7 @@ impl<T: Send + Sync + 'static> Cache<T> {
     async fn sync(&self) -> Result<Zxid, CacheError> {
         let (waiting, synced) = oneshot::channel();
         // Without the task, the receiver fails.
-        let _ = self.0.commands.send(CacheCommand::Sync(waiting));
+        let _ = self.0.syncs.send(waiting);
         match synced.await {
             Ok(zxid) => Ok(zxid),
             Err(_) => Err(self.0.board.wait_for(|_| false).await.err().unwrap_or(CacheError::Gone)),

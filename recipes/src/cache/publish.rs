@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
+use zoolet_client::internal::locked;
 
 use super::change::{CacheChange, between_all};
 use super::error::CacheError;
@@ -49,17 +50,13 @@ impl<T> Board<T> {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, BoardState<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn latest(&self) -> Option<Arc<Snapshot<T>>> {
-        self.state().latest.clone()
+        locked(&self.0).latest.clone()
     }
 
     /// Publishes a snapshot and what led to it.
     pub(super) fn publish(&self, snapshot: Arc<Snapshot<T>>, changes: Vec<CacheChange<T>>) {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         state.latest = Some(Arc::clone(&snapshot));
         if !changes.is_empty() {
             state.step += 1;
@@ -74,7 +71,7 @@ impl<T> Board<T> {
     }
 
     pub(super) fn end(&self, error: CacheError) {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         if state.ended.is_none() {
             state.ended = Some(error);
         }
@@ -96,7 +93,7 @@ impl<T> Board<T> {
         mut wanted: impl FnMut(&Snapshot<T>) -> bool,
     ) -> Result<Arc<Snapshot<T>>, CacheError> {
         poll_fn(|cx| {
-            let mut state = self.state();
+            let mut state = locked(&self.0);
             if let Some(snapshot) = state.latest.as_ref().filter(|snapshot| wanted(snapshot)) {
                 return Poll::Ready(Ok(Arc::clone(snapshot)));
             }
@@ -134,7 +131,8 @@ pub struct CacheChanges<T> {
     board: Arc<Board<T>>,
     /// What the items so far add up to.
     seen: Arc<Snapshot<T>>,
-    step: u64,
+    /// The step that has led to it, if one has.
+    step: Option<u64>,
     /// Whether `Initialized` is among the items so far.
     initialized: bool,
     unread: VecDeque<CacheChange<T>>,
@@ -151,10 +149,10 @@ impl<T> CacheChanges<T> {
 
     /// What differs from `seen`.
     pub(super) fn since(board: &Arc<Board<T>>, seen: Arc<Snapshot<T>>) -> Self {
-        let state = board.state();
+        let state = locked(&board.0);
         // The latest snapshot is that of the last step, but for its zxid.
         let is_latest = state.latest.as_ref().is_some_and(|latest| Arc::ptr_eq(latest, &seen));
-        let step = if is_latest { state.step } else { u64::MAX };
+        let step = is_latest.then_some(state.step);
         drop(state);
         let (board, unread) = (Arc::clone(board), VecDeque::new());
         Self { board, seen, step, initialized: true, unread, ended: false }
@@ -182,20 +180,18 @@ impl<T> CacheChanges<T> {
             if self.ended {
                 return Poll::Ready(None);
             }
-            let mut state = self.board.state();
-            if self.step != u64::MAX && self.step < state.step {
-                if let Some((snapshot, changes)) = state.step_after(self.step) {
-                    self.unread.extend(changes.iter().cloned());
-                    self.seen = Arc::clone(snapshot);
-                    self.step += 1;
-                    continue;
-                }
+            let mut state = locked(&self.board.0);
+            if let Some((snapshot, changes)) = self.step.and_then(|step| state.step_after(step)) {
+                self.unread.extend(changes.iter().cloned());
+                self.seen = Arc::clone(snapshot);
+                self.step = self.step.map(|step| step + 1);
+                continue;
             }
-            let is_behind = self.step == u64::MAX || self.step < state.step;
+            let is_behind = self.step.is_none_or(|step| step < state.step);
             match (&state.latest, &state.ended) {
                 (Some(latest), _) if is_behind => {
                     let latest = Arc::clone(latest);
-                    self.step = state.step;
+                    self.step = Some(state.step);
                     drop(state);
                     // Without the lock, as it may take a while.
                     self.unread.extend(between_all(&self.seen, &latest));

@@ -1,7 +1,10 @@
 //! Which znodes a cache has.
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
+
+use crate::path::child;
 
 /// Says whether to keep a znode, with everything below it.
 pub(super) type PathFilter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -71,10 +74,14 @@ impl fmt::Debug for Scope {
 
 /// The path of a child.
 pub(super) fn child_path(parent: &str, name: &str) -> Arc<str> {
-    match parent {
-        "/" => ["/", name].concat().into(),
-        parent => [parent, "/", name].concat().into(),
-    }
+    child(parent, name).into()
+}
+
+/// The range of the paths below `path`, without itself: '0' follows '/'.
+pub(super) fn range_below(path: &str) -> (Bound<Arc<str>>, Bound<Arc<str>>) {
+    let prefix = child_path(path, "");
+    let end = [prefix.trim_end_matches('/'), "0"].concat();
+    (Bound::Excluded(prefix), Bound::Excluded(end.into()))
 }
 
 #[cfg(test)]

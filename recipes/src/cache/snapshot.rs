@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use zoolet_client::Zxid;
 
 use super::entry::{Entry, UnreadableReason};
-use super::scope::child_path;
+use super::scope::{child_path, range_below};
 
 /// Sorted by path. A snapshot shares all that it has in common with the one before.
 pub(super) type Nodes<T> = RedBlackTreeMapSync<Arc<str>, Arc<Entry<T>>>;
@@ -138,13 +138,7 @@ pub(super) fn children<'n, T>(
 
 /// The paths below `path`, without itself.
 pub(super) fn below<T>(nodes: &Nodes<T>, path: &str) -> Vec<Arc<str>> {
-    let prefix = child_path(path, "");
-    nodes
-        .range::<str, _>((Bound::Excluded(&*prefix), Bound::Unbounded))
-        .map(|(path, _)| path)
-        .take_while(|below| below.starts_with(&*prefix))
-        .cloned()
-        .collect()
+    nodes.range(range_below(path)).map(|(path, _)| Arc::clone(path)).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The task of a cache: passes items of the feed to the mirror, and its reads to the feed, session after session.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::pending;
+use std::convert::Infallible;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use super::entry::UnreadableReason;
 use super::error::CacheError;
 use super::mirror::{Mirror, MirrorConfig, Read, ReadReply, WatchStyle};
 use super::publish::Board;
+use crate::requests::or_never;
 
 /// Most reads in flight, so that a ping or a lock on the same session waits for no more than these; servers throttle at
 /// 1,000 requests of all their clients.
@@ -33,19 +34,17 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(60);
 /// How long to wait before sending again what the server was too busy for, or has refused to watch.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A question to the task.
-pub(super) enum CacheCommand {
-    /// Which zxid does the leader have?
-    Sync(oneshot::Sender<Zxid>),
-}
+/// Who gets the zxid of a sync.
+pub(super) type SyncWaiter = oneshot::Sender<Zxid>;
 
 pub(super) struct Worker<T> {
     sessions: Sessions,
     mirror: Mirror<T>,
     board: Arc<Board<T>>,
-    commands: mpsc::UnboundedReceiver<CacheCommand>,
+    /// Who asks for the zxid of a sync; closed when the last handle is gone.
+    syncs: mpsc::UnboundedReceiver<SyncWaiter>,
     /// Who waits for a sync that is not sent.
-    waiting: Vec<oneshot::Sender<Zxid>>,
+    waiting: Vec<SyncWaiter>,
     /// About the size of a reply.
     reply_size: usize,
 }
@@ -71,7 +70,7 @@ struct Link {
 enum Flight {
     Read(Read),
     Arm,
-    Sync(Vec<oneshot::Sender<Zxid>>),
+    Sync(Vec<SyncWaiter>),
 }
 
 /// Why a session is left.
@@ -96,9 +95,9 @@ impl<T: Send + Sync + 'static> Worker<T> {
         sessions: Sessions,
         config: MirrorConfig<T>,
         board: Arc<Board<T>>,
-        commands: mpsc::UnboundedReceiver<CacheCommand>,
+        syncs: mpsc::UnboundedReceiver<SyncWaiter>,
     ) -> Self {
-        Self { sessions, mirror: Mirror::new(config, 0), board, commands, waiting: Vec::new(), reply_size: 0 }
+        Self { sessions, mirror: Mirror::new(config, 0), board, syncs, waiting: Vec::new(), reply_size: 0 }
     }
 
     pub(super) async fn run(mut self) {
@@ -109,13 +108,11 @@ impl<T: Send + Sync + 'static> Worker<T> {
             let term = tokio::select! {
                 biased;
                 term = sessions.term_after(number) => term,
-                command = self.commands.recv() => match command {
-                    Some(CacheCommand::Sync(waiting)) => {
-                        self.waiting.push(waiting);
-                        continue;
-                    }
-                    None => return,
-                },
+                waiting = self.syncs.recv() => {
+                    let Some(waiting) = waiting else { return };
+                    self.waiting.push(waiting);
+                    continue;
+                }
             };
             let term = match term {
                 Ok(term) => term,
@@ -128,7 +125,8 @@ impl<T: Send + Sync + 'static> Worker<T> {
             // Not the client: a cache does not keep a session open that is to be replaced.
             let mut link = Link::new(term.client.feed());
             drop(term);
-            match self.follow(&mut link).await {
+            let Err(left) = self.follow(&mut link).await;
+            match left {
                 Left::SessionOver => self.lose(&mut link),
                 Left::Failed(error) => return end_on_drop.0.end(error),
                 Left::Unused => return,
@@ -137,40 +135,31 @@ impl<T: Send + Sync + 'static> Worker<T> {
     }
 
     /// Follows one session to its end.
-    async fn follow(&mut self, link: &mut Link) -> Left {
+    async fn follow(&mut self, link: &mut Link) -> Result<Infallible, Left> {
         let mut items = Vec::new();
         loop {
             let clock = self.sessions.clock().clone();
             let due = link.next_timeout();
-            let timer = async {
-                match due {
-                    Some(due) => clock.sleep_until(due).await,
-                    None => pending().await,
-                }
-            };
+            let timer = or_never(due.map(|due| clock.sleep_until(due)));
             tokio::select! {
                 biased;
                 () = link.feed.fill(&mut items) => {}
-                command = self.commands.recv() => match command {
-                    Some(CacheCommand::Sync(waiting)) => self.waiting.push(waiting),
-                    None => return Left::Unused,
+                waiting = self.syncs.recv() => match waiting {
+                    Some(waiting) => self.waiting.push(waiting),
+                    None => return Err(Left::Unused),
                 },
                 () = timer => {}
             }
             // A feed that is never empty must not keep the runtime from other tasks.
             tokio::task::consume_budget().await;
             for item in items.drain(..) {
-                match self.handle(link, item) {
-                    Ok(true) => {}
-                    Ok(false) => return Left::SessionOver,
-                    Err(error) => return Left::Failed(error),
-                }
+                self.handle(link, item)?;
             }
             loop {
-                match self.commands.try_recv() {
-                    Ok(CacheCommand::Sync(waiting)) => self.waiting.push(waiting),
+                match self.syncs.try_recv() {
+                    Ok(waiting) => self.waiting.push(waiting),
                     Err(mpsc::error::TryRecvError::Empty) => break,
-                    Err(mpsc::error::TryRecvError::Disconnected) => return Left::Unused,
+                    Err(mpsc::error::TryRecvError::Disconnected) => return Err(Left::Unused),
                 }
             }
             self.handle_timeouts(link);
@@ -179,18 +168,17 @@ impl<T: Send + Sync + 'static> Worker<T> {
         }
     }
 
-    /// Handles an item; `false` at the end of the session.
-    fn handle(&mut self, link: &mut Link, item: FeedItem) -> Result<bool, CacheError> {
+    fn handle(&mut self, link: &mut Link, item: FeedItem) -> Result<(), Left> {
         match item {
-            FeedItem::Connected(connection) => {
-                link.generation = Some(connection.generation);
+            FeedItem::Connected { generation } => {
+                link.generation = Some(generation);
                 let style = match link.feed.supports(ServerFeature::AddWatch) {
                     Some(false) => WatchStyle::OneShot,
                     _ => WatchStyle::Tree,
                 };
                 self.begin(link, style);
             }
-            FeedItem::Reply(reply) => self.handle_reply(link, reply)?,
+            FeedItem::Reply(reply) => self.handle_reply(link, reply).map_err(Left::Failed)?,
             FeedItem::Event(event) => self.mirror.event(&event),
             FeedItem::Reached(zxid) => self.mirror.reached(Some(zxid)),
             // What was missed shows in the comparison. To set a watch that stands does no harm.
@@ -200,10 +188,10 @@ impl<T: Send + Sync + 'static> Worker<T> {
                 self.begin(link, style);
             }
             FeedItem::Lost => self.lose(link),
-            FeedItem::Ended(_) => return Ok(false),
+            FeedItem::Ended(_) => return Err(Left::SessionOver),
             _ => {}
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Sets the watches of this connection and begins to compare.

@@ -17,10 +17,6 @@ pub(super) struct EntryNode {
 }
 
 impl EntryNode {
-    pub(super) fn new(dir: String, prefix: String) -> Self {
-        Self { dir, prefix, created: None }
-    }
-
     /// Takes the child `name` for our znode. If no reply has named it, reads its `Stat`, which has the token.
     pub(super) async fn adopt(&mut self, config: &LockConfig, name: &str) -> Result<(), LockError> {
         if self.created.as_ref().is_some_and(|created| created.path.ends_with(name)) {

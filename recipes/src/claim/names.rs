@@ -37,11 +37,9 @@ impl NameStyle {
     }
 }
 
-/// Whether `name` begins as [`NameStyle::prefix`] makes it for the contender `guid`.
+/// Whether `name` has the guid of the contender `guid`, which no other has.
 pub(crate) fn is_of(name: &str, guid: &str) -> bool {
-    let protected = |name: &str| name.strip_prefix("_c_").is_some_and(|rest| rest.starts_with(guid));
-    let mut bare = guid.bytes().filter(|byte| *byte != b'-');
-    protected(name) || name.len() > 32 && name.bytes().take(32).all(|byte| Some(byte) == bare.next())
+    guid_in(guid).is_some_and(|own| guid_in(name) == Some(own))
 }
 
 /// The guid in a name, if there is one: after `_c_` or at the beginning, with dashes or without.

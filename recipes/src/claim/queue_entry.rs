@@ -81,7 +81,10 @@ type Listings = Vec<ReplyFuture<(Vec<String>, Stat)>>;
 impl QueueEntry {
     pub(crate) fn new(config: Arc<LockConfig>, plan: QueuePlan, data: Bytes, limit: Option<usize>) -> Self {
         let guid = config.generate_guid();
-        let node = |(dir, style): (String, NameStyle)| EntryNode::new(dir, style.prefix(&guid));
+        let node = |(dir, style): (String, NameStyle)| {
+            let prefix = style.prefix(&guid);
+            EntryNode { dir, prefix, created: None }
+        };
         Self {
             nodes: plan.dirs.into_iter().map(node).collect(),
             mode: plan.mode,

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use zoolet_client::{Acl, MultiWrite, Sessions};
+use zoolet_client::{Acl, Sessions};
 
 pub use error::CounterError;
 pub use layout::CounterLayout;
 
 use crate::cache::{Cache, CacheBuilder};
 use crate::once::Once;
-use crate::requests::if_exists;
 use crate::tickets::{Collected, Ticket, TicketError, TicketTxn};
 
 /// A number in a znode that several programs change. Every call counts exactly once, whatever is lost: the reply, the
@@ -90,9 +89,8 @@ impl Counter {
     /// # Ordering and cancel safety
     /// Shows at least what this handle has changed before. Dropping the future has no effect.
     pub async fn get(&self) -> Result<i64, CounterError> {
-        let path = &*self.path;
-        let read = self.once.ask(|client| async move { client.get_data(path).await }).await;
-        if_exists(read)?.map_or(Ok(0), |(data, _)| self.decode(&data))
+        let found = self.once.get_data(&self.path).await?;
+        found.map_or(Ok(0), |(data, _)| self.decode(&data))
     }
 
     /// Adds `delta`, which may be negative, exactly once.
@@ -207,14 +205,7 @@ impl Counter {
                 return Ok(txn.refuse(before.to_string()));
             };
             let after = self.decode(&data)?;
-            let written = match found {
-                Some(_) => txn.set_data(&*self.path, data),
-                None => {
-                    let create = txn.client().create(&*self.path, data).acl(self.once.acl().to_vec());
-                    let create = MultiWrite::from(create);
-                    txn.add(create)
-                }
-            };
+            let written = self.once.write(txn, &self.path, found.is_some(), data);
             Ok(written.done(format!("{before} {after}")))
         });
         let outcome = outcome.await.map_err(|error| self.error(error))?;

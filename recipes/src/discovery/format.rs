@@ -1,6 +1,5 @@
 //! [`InstanceFormat`]: how an instance is written, and [`CuratorFormat`].
 
-use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
@@ -55,22 +54,18 @@ impl CuratorFormat {
 /// The fields in the order of Curator.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CuratorInstance<'d> {
-    #[serde(borrow)]
-    name: Cow<'d, str>,
-    #[serde(borrow)]
-    id: Cow<'d, str>,
-    #[serde(borrow, default)]
-    address: Option<Cow<'d, str>>,
+struct CuratorInstance {
+    name: String,
+    id: String,
+    address: Option<String>,
     port: Option<u16>,
     ssl_port: Option<u16>,
-    #[serde(borrow, default)]
-    payload: Option<Cow<'d, RawValue>>,
+    payload: Option<Box<RawValue>>,
     #[serde(default, rename = "registrationTimeUTC")]
     registration_time_utc: i64,
     #[serde(default)]
     service_type: ServiceType,
-    uri_spec: Option<Cow<'d, UriSpec>>,
+    uri_spec: Option<UriSpec>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     enabled: Option<bool>,
 }
@@ -85,30 +80,30 @@ impl InstanceFormat for CuratorFormat {
             return Err("the compatible format cannot say that an instance is disabled; use `CuratorFormat::with_enabled`".into());
         }
         let fields = CuratorInstance {
-            name: (&instance.name).into(),
-            id: (&instance.id).into(),
-            address: Some((&instance.address).into()),
+            name: instance.name.clone(),
+            id: instance.id.clone(),
+            address: Some(instance.address.clone()),
             port: instance.port,
             ssl_port: instance.ssl_port,
-            payload: instance.raw_payload().map(Cow::Borrowed),
+            payload: instance.raw_payload(),
             registration_time_utc: instance.registration_time_utc,
             service_type: instance.service_type,
-            uri_spec: instance.uri_spec.as_ref().map(Cow::Borrowed),
+            uri_spec: instance.uri_spec.clone(),
             enabled: self.enabled.then_some(instance.enabled),
         };
         Ok(serde_json::to_vec(&fields)?.into())
     }
 
     fn decode(&self, _service: &str, _node: &str, data: &[u8]) -> Result<Option<Instance>, FormatError> {
-        let fields: CuratorInstance<'_> = serde_json::from_slice(data)?;
+        let fields: CuratorInstance = serde_json::from_slice(data)?;
         let mut instance = Instance::new(fields.name, fields.id, fields.address.unwrap_or_default());
         instance.port = fields.port;
         instance.ssl_port = fields.ssl_port;
         instance.registration_time_utc = fields.registration_time_utc;
         instance.service_type = fields.service_type;
-        instance.uri_spec = fields.uri_spec.map(Cow::into_owned);
+        instance.uri_spec = fields.uri_spec;
         instance.enabled = fields.enabled.unwrap_or(true);
-        Ok(Some(instance.with_raw_payload(fields.payload.map(Cow::into_owned))))
+        Ok(Some(instance.with_raw_payload(fields.payload)))
     }
 }
 

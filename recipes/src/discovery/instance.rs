@@ -156,8 +156,8 @@ impl Instance {
         self.uri_spec.as_ref().unwrap_or(&UriSpec::default()).build(self)
     }
 
-    pub(super) fn raw_payload(&self) -> Option<&RawValue> {
-        self.payload.as_ref().map(|payload| &*payload.0)
+    pub(super) fn raw_payload(&self) -> Option<Box<RawValue>> {
+        self.payload.as_ref().map(|payload| payload.0.clone())
     }
 
     pub(super) fn with_raw_payload(self, payload: Option<Box<RawValue>>) -> Self {

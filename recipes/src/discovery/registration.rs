@@ -1,10 +1,10 @@
 //! [`Registration`]: an instance that is registered as long as its handle.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use zoolet_client::internal::SessionsExt as _;
+use zoolet_client::internal::{SessionsExt as _, locked};
 use zoolet_client::{Acl, Sessions, Zxid};
 
 use super::error::DiscoveryError;
@@ -41,7 +41,7 @@ pub struct Registration {
 }
 
 /// An instance that is not registered yet, from [`Registration::builder`].
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use = "an instance is registered by `.start(..)`"]
 pub struct RegistrationBuilder {
     sessions: Sessions,
@@ -71,7 +71,7 @@ impl Registration {
 
     /// The instance as it is to be registered.
     pub fn instance(&self) -> Instance {
-        self.locked().clone()
+        locked(&self.instance).clone()
     }
 
     /// As [`KeepNode::state`].
@@ -104,7 +104,7 @@ impl Registration {
     /// # Ordering and cancel safety
     /// Takes effect with the call. Dropping the future does not cancel it.
     pub fn update(&self, mut instance: Instance) -> impl Future<Output = Result<(), DiscoveryError>> + use<> {
-        let mut present = self.locked();
+        let mut present = locked(&self.instance);
         if instance.registration_time_utc == 0 {
             instance.registration_time_utc = present.registration_time_utc;
         }
@@ -140,10 +140,6 @@ impl Registration {
     /// Begins with the call. Dropping the future does not cancel it.
     pub fn close(self) -> impl Future<Output = Result<(), KeepError>> + use<> {
         self.keep.close()
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Instance> {
-        self.instance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,11 +203,5 @@ fn is_same_node(format: &dyn InstanceFormat, one: &Instance, other: &Instance) -
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registration").field("path", &self.path()).field("state", &self.state()).finish()
-    }
-}
-
-impl fmt::Debug for RegistrationBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RegistrationBuilder").field("base", &self.base).field("format", &self.format).finish()
     }
 }

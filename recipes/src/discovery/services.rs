@@ -1,7 +1,6 @@
 //! [`Services`]: the instances of services, as they are registered.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -40,7 +39,7 @@ pub type InstanceCache = Cache<Option<Arc<Instance>>>;
 /// They are a [`Cache`]: never a mix of two states, and never wrong for ever after a reconnect. While there is no connection the last
 /// state stays: that the registry cannot be reached says nothing about the services. What one instance has written, whatever that
 /// is, only concerns that instance ([`ServiceInstances::undecodable`]).
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Services {
     base: Arc<str>,
     cache: InstanceCache,
@@ -49,6 +48,7 @@ pub struct Services {
 }
 
 /// Services that are not looked up yet, from [`Services::builder`].
+#[derive(Debug)]
 #[must_use = "services are looked up by `.open()`"]
 pub struct ServicesBuilder {
     sessions: Sessions,
@@ -203,16 +203,4 @@ impl ServiceInstances {
 /// The instance of an entry, if it has one.
 pub(super) fn instance_of(entry: &Entry<Option<Arc<Instance>>>) -> Option<&Arc<Instance>> {
     entry.value().ok()?.as_ref()
-}
-
-impl fmt::Debug for Services {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Services").field("base", &self.base).field("cache", &self.cache).finish()
-    }
-}
-
-impl fmt::Debug for ServicesBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServicesBuilder").field("base", &self.base).field("format", &self.format).finish()
-    }
 }

@@ -1,11 +1,11 @@
 //! [`LockState`]: the state of a held lock, and the channel between its guards and its task.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use zoolet_client::Client;
-use zoolet_client::internal::ClientExt as _;
+use zoolet_client::internal::{ClientExt as _, locked};
 
 use crate::claim::HoldChange;
 use crate::error::LockError;
@@ -52,7 +52,7 @@ impl LockState {
     }
 
     pub(crate) fn get(&self) -> HoldState {
-        self.locked().state
+        locked(&self.inner).state
     }
 
     /// Waits until the lock is lost.
@@ -69,7 +69,7 @@ impl LockState {
 
     /// Sends a command. It is dropped if the task has ended, which its sender notices.
     pub(crate) fn send(&self, command: LockCommand) {
-        self.locked().released |= matches!(command, LockCommand::Release(_));
+        locked(&self.inner).released |= matches!(command, LockCommand::Release(_));
         let _ = self.commands.send(command);
     }
 
@@ -82,11 +82,11 @@ impl LockState {
     }
 
     pub(super) fn proven(&self) -> Option<Instant> {
-        self.locked().proven
+        locked(&self.inner).proven
     }
 
     pub(super) fn prove(&self, sent: Instant) {
-        self.locked().proven = Some(sent);
+        locked(&self.inner).proven = Some(sent);
     }
 
     /// The state, as far as guards can tell without waiting for the task, which may not have run since the connection was lost,
@@ -112,7 +112,7 @@ impl LockState {
 
     /// Sets the state, unless the lock is lost, which is final.
     pub(super) fn set(&self, state: HoldState) {
-        let mut inner = self.locked();
+        let mut inner = locked(&self.inner);
         if !matches!(inner.state, HoldState::Lost(_)) {
             inner.state = state;
         }
@@ -126,12 +126,8 @@ impl LockState {
 
     /// The task has ended. If no release was commanded its runtime was shut down, and the session with it.
     pub(super) fn close(&self) {
-        if !self.locked().released {
+        if !locked(&self.inner).released {
             self.lose(LostReason::SessionClosed);
         }
-    }
-
-    fn locked(&self) -> MutexGuard<'_, StateInner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

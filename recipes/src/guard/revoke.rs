@@ -1,10 +1,10 @@
 //! Requests to a holder to give its lock up.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
-use zoolet_client::internal::ClientExt as _;
+use zoolet_client::internal::{ClientExt as _, locked};
 use zoolet_client::{Client, ErrorCode, path};
 
 use crate::contender::Contender;
@@ -55,12 +55,12 @@ impl CurrentGrant {
     }
 
     pub(crate) fn set(&self, grant: Grant) {
-        *self.grant.lock().unwrap_or_else(PoisonError::into_inner) = grant;
+        *locked(&self.grant) = grant;
         self.changed.notify_waiters();
     }
 
     fn get(&self) -> Grant {
-        self.grant.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.grant).clone()
     }
 }
 

@@ -1,9 +1,8 @@
 //! [`LockTask`]: the second half of a claim's task. It notices that the lock is lost, changes it, and releases it.
 
-use std::future::{Future, pending};
-use std::pin::{Pin, pin};
+use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use tokio::sync::mpsc;
 use zoolet_client::internal::ClientExt as _;
@@ -14,6 +13,7 @@ use super::lock_state::{LockCommand, LockState, ReleaseWaiter};
 use crate::claim::Claim;
 use crate::config::{LockConfig, SuspendPolicy};
 use crate::error::LockError;
+use crate::requests::first_of;
 use crate::state::{Grant, HoldState, LostReason, Released};
 
 /// The task of a held lock.
@@ -243,14 +243,7 @@ async fn follow_nodes(config: &LockConfig, grant: &Grant) {
     if !config.watch_own_node {
         return pending().await;
     }
-    let nodes = grant.nodes.iter();
-    let mut followed: Vec<Pin<Box<_>>> =
-        nodes.map(|node| Box::pin(follow_node(config, node, grant))).collect();
-    std::future::poll_fn(|cx| {
-        let gone = followed.iter_mut().any(|followed| followed.as_mut().poll(cx).is_ready());
-        if gone { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
+    first_of(grant.nodes.iter().map(|node| follow_node(config, node, grant))).await;
 }
 
 async fn follow_node(config: &LockConfig, node: &str, grant: &Grant) {

@@ -75,10 +75,10 @@ impl KeepNodeBuilder {
         let Self { sessions, data, config } = self;
         sessions.check_path("keep", &config.path).map_err(KeepError::InvalidPath)?;
         let path = config.path.clone();
-        let (desired, wanted) = watch::channel(Desired { data, number: 0 });
+        let (desired, receiver) = watch::channel(Desired { data, number: 0 });
         let (publish, progress) = watch::channel(Progress::default());
         let runtime = sessions.runtime().clone();
-        runtime.spawn(Keeper::new(sessions, config, wanted, publish).run());
+        runtime.spawn(Keeper { sessions, config, desired: receiver, publish }.run());
         Ok(KeepNode { path, desired, progress })
     }
 }

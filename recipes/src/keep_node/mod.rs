@@ -79,7 +79,7 @@ impl KeepNode {
 
     /// The state, and its changes.
     pub fn states(&self) -> KeepStates {
-        KeepStates::new(self.progress.clone())
+        KeepStates { progress: self.progress.clone(), seen: 0 }
     }
 
     /// Waits until the znode is there, and returns the transaction that has created it.
@@ -90,15 +90,12 @@ impl KeepNode {
     /// # Ordering and cancel safety
     /// Dropping the future has no effect.
     pub async fn present(&self) -> Result<Zxid, KeepError> {
-        let mut progress = self.progress.clone();
-        loop {
-            match &progress.borrow_and_update().state {
-                KeepState::Present { czxid, .. } => return Ok(*czxid),
-                KeepState::Ended(error) => return Err(error.clone()),
-                KeepState::Pending(_) | KeepState::Foreign { .. } => {}
-            }
-            progress.changed().await.map_err(|_| KeepError::Gone)?;
-        }
+        let seen = decided(self.progress.clone(), |progress| match &progress.state {
+            KeepState::Present { czxid, .. } => Some(Ok(*czxid)),
+            KeepState::Ended(error) => Some(Err(error.clone())),
+            KeepState::Pending(_) | KeepState::Foreign { .. } => None,
+        });
+        seen.await
     }
 
     /// Gives the znode other data. The returned future waits until it has that, or what a later update has set.
@@ -116,21 +113,11 @@ impl KeepNode {
             desired.number += 1;
             number = desired.number;
         });
-        let mut progress = self.progress.clone();
-        async move {
-            loop {
-                {
-                    let progress = progress.borrow_and_update();
-                    if progress.written >= Some(number) {
-                        return Ok(());
-                    }
-                    if let KeepState::Ended(error) = &progress.state {
-                        return Err(error.clone());
-                    }
-                }
-                progress.changed().await.map_err(|_| KeepError::Gone)?;
-            }
-        }
+        decided(self.progress.clone(), move |progress| match &progress.state {
+            _ if progress.written >= Some(number) => Some(Ok(())),
+            KeepState::Ended(error) => Some(Err(error.clone())),
+            _ => None,
+        })
     }
 
     /// Deletes the znode if it is ours, and keeps it no longer. Dropping this does the same in the background.
@@ -141,18 +128,25 @@ impl KeepNode {
     /// # Ordering and cancel safety
     /// Begins with the call. Dropping the future does not cancel it.
     pub fn close(self) -> impl Future<Output = Result<(), KeepError>> + use<> {
-        let Self { desired, mut progress, .. } = self;
+        let Self { desired, progress, .. } = self;
         drop(desired);
-        async move {
-            loop {
-                if let KeepState::Ended(error) = &progress.borrow_and_update().state {
-                    return match error {
-                        KeepError::Closed => Ok(()),
-                        error => Err(error.clone()),
-                    };
-                }
-                progress.changed().await.map_err(|_| KeepError::Gone)?;
-            }
+        decided(progress, |progress| match &progress.state {
+            KeepState::Ended(KeepError::Closed) => Some(Ok(())),
+            KeepState::Ended(error) => Some(Err(error.clone())),
+            _ => None,
+        })
+    }
+}
+
+/// Waits until what the task publishes decides.
+async fn decided<T>(
+    mut progress: watch::Receiver<Progress>,
+    decide: impl Fn(&Progress) -> Option<Result<T, KeepError>>,
+) -> Result<T, KeepError> {
+    loop {
+        if let Some(decision) = decide(&progress.borrow_and_update()) {
+            return decision;
         }
+        progress.changed().await.map_err(|_| KeepError::Gone)?;
     }
 }

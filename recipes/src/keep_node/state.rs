@@ -72,15 +72,12 @@ impl Default for Progress {
 /// reported.
 #[derive(Debug)]
 pub struct KeepStates {
-    progress: watch::Receiver<Progress>,
-    seen: u64,
+    pub(super) progress: watch::Receiver<Progress>,
+    /// The step of the state that was returned last.
+    pub(super) seen: u64,
 }
 
 impl KeepStates {
-    pub(super) fn new(progress: watch::Receiver<Progress>) -> Self {
-        Self { progress, seen: 0 }
-    }
-
     /// The state at first, then the next change. `None` after [`KeepState::Ended`].
     ///
     /// # Ordering and cancel safety

@@ -5,6 +5,7 @@
 //! reply, and it alone decides about the next write. That is sent only on the connection of the read, and after a reconnect
 //! there is a read first, because a write that waits for a connection could meet another znode of the same version.
 
+use std::convert::Infallible;
 use std::future::{Future, IntoFuture as _};
 use std::pin::Pin;
 
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use zoolet_client::internal::{ClientExt as _, MissingParents};
 use zoolet_client::{
-    Client, Error, ErrorCode, EventType, ReplyFuture, SessionId, Sessions, Stat, Watch, Zxid, path,
+    Client, Error, ErrorCode, EventType, ReplyFuture, SessionId, Sessions, Stat, Watch, path,
 };
 
 use super::builder::KeepConfig;
@@ -30,11 +31,11 @@ pub(super) struct Desired {
 }
 
 pub(super) struct Keeper {
-    sessions: Sessions,
-    config: KeepConfig,
+    pub(super) sessions: Sessions,
+    pub(super) config: KeepConfig,
     /// Closed when the handle is dropped.
-    desired: watch::Receiver<Desired>,
-    publish: watch::Sender<Progress>,
+    pub(super) desired: watch::Receiver<Desired>,
+    pub(super) publish: watch::Sender<Progress>,
 }
 
 /// The write of a flight.
@@ -67,31 +68,14 @@ enum Found {
     SessionOver,
 }
 
-/// Why a wait is over.
-enum Woken {
-    /// There is something to do: this.
-    Due(Write),
+/// What ends the service of a session.
+enum Served {
     SessionOver,
     /// The handle was dropped.
     Dropped,
 }
 
-/// What ends the service of a session.
-enum Served {
-    SessionOver,
-    Dropped,
-}
-
 impl Keeper {
-    pub(super) fn new(
-        sessions: Sessions,
-        config: KeepConfig,
-        desired: watch::Receiver<Desired>,
-        publish: watch::Sender<Progress>,
-    ) -> Self {
-        Self { sessions, config, desired, publish }
-    }
-
     pub(super) async fn run(mut self) {
         let mut number = 0;
         let end = loop {
@@ -107,24 +91,23 @@ impl Keeper {
             number = term.number;
             // Two requests at most are in flight, and the second must not wait for room when the first is sent.
             let client = term.client.unlimited();
-            match self.serve(&client).await {
-                Served::SessionOver => self.report(KeepState::Pending(None)),
+            let Err(served) = self.serve(&client).await;
+            match served {
+                Served::SessionOver => report(&self.publish, KeepState::Pending(None)),
                 Served::Dropped => {
-                    let Self { sessions, config, publish, .. } = self;
                     // If nobody else has the sessions, they end now, and the znode with them.
-                    drop(sessions);
-                    let end = leave(&client, &config.path).await;
-                    return ended(&publish, end);
+                    drop(self.sessions);
+                    break leave(&client, &self.config.path).await;
                 }
             }
         };
-        ended(&self.publish, end);
+        report(&self.publish, KeepState::Ended(end));
     }
 
     /// Keeps the znode during one session.
-    async fn serve(&mut self, client: &Client) -> Served {
+    async fn serve(&mut self, client: &Client) -> Result<Infallible, Served> {
         let (mut back_off, mut connection) = (BackOff::new(client), Connection::new(client));
-        let mut parents = self.missing_parents(client);
+        let mut parents = self.config.parent.creator(client, &self.config.acl);
         let mut next = Write::Create;
         // Until the reply is there, so that the watch that our own write fires is not removed before.
         let mut watched = None;
@@ -133,32 +116,27 @@ impl Keeper {
             let sent = if connection.is_same() { next } else { Write::Nothing };
             let found = self.fly(client, sent, &desired.data, &mut parents).await;
             drop(watched.take());
-            let woken = match found {
-                Found::SessionOver => return Served::SessionOver,
+            next = match found {
+                Found::SessionOver => return Err(Served::SessionOver),
                 // What was read is new: no pause between that and the write.
-                Found::Next(write) if sent == Write::Nothing && write != Write::Nothing => Woken::Due(write),
-                Found::Next(write) => self.pause(client, &mut back_off, write).await,
+                Found::Next(write) if sent == Write::Nothing && write != Write::Nothing => write,
+                Found::Next(write) => self.pause(client, &mut back_off, write).await?,
                 Found::Trouble(error, write) => {
                     self.report_trouble(error);
-                    self.pause(client, &mut back_off, write).await
+                    self.pause(client, &mut back_off, write).await?
                 }
                 Found::Foreign(owner, mut watch) => {
-                    self.report(KeepState::Foreign { owner });
-                    self.wait(client, &mut watch, &mut connection, &mut back_off, Write::Nothing).await
+                    report(&self.publish, KeepState::Foreign { owner });
+                    self.wait(client, &mut watch, &mut connection, &mut back_off, Write::Nothing).await?
                 }
                 Found::Present(stat, watch) => {
-                    parents = self.missing_parents(client);
+                    parents = self.config.parent.creator(client, &self.config.acl);
                     self.report_present(&stat, desired.number);
                     let update = Write::SetData { version: stat.version };
                     let watch = watched.insert(watch);
-                    self.wait(client, watch, &mut connection, &mut back_off, update).await
+                    self.wait(client, watch, &mut connection, &mut back_off, update).await?
                 }
             };
-            match woken {
-                Woken::Due(write) => next = write,
-                Woken::SessionOver => return Served::SessionOver,
-                Woken::Dropped => return Served::Dropped,
-            }
         }
     }
 
@@ -244,15 +222,7 @@ impl Keeper {
         }
     }
 
-    fn missing_parents<'c>(&self, client: &'c Client) -> MissingParents<'c> {
-        let create = client.create("/", "").acl(self.config.acl.clone());
-        MissingParents::new(match self.config.parent {
-            ParentMode::Container => create.container(),
-            ParentMode::Persistent | ParentMode::MustExist => create,
-        })
-    }
-
-    /// Waits until the znode changes, or is to change, which is by `update`.
+    /// Waits until the znode changes, or is to change, which is by `update`. Returns what to do then.
     async fn wait(
         &mut self,
         client: &Client,
@@ -260,20 +230,20 @@ impl Keeper {
         connection: &mut Connection<'_>,
         back_off: &mut BackOff<'_>,
         update: Write,
-    ) -> Woken {
+    ) -> Result<Write, Served> {
         let since = client.clock().now();
         let event = tokio::select! {
             biased;
             changed = self.desired.changed() => return due_or_dropped(changed, update),
             event = watch => event,
-            () = connection.renewed() => return Woken::Due(Write::Nothing),
+            () = connection.renewed() => return Ok(Write::Nothing),
         };
         let write = match event {
             Ok(event) if event.kind == EventType::NodeDeleted => {
-                self.report(KeepState::Pending(None));
+                report(&self.publish, KeepState::Pending(None));
                 Write::Create
             }
-            Err(error) if error.is_session_over() => return Woken::SessionOver,
+            Err(error) if error.is_session_over() => return Err(Served::SessionOver),
             _ => Write::Nothing,
         };
         if client.clock().now() - since >= BackOff::LONGEST {
@@ -284,13 +254,18 @@ impl Keeper {
 
     /// Pauses before the next flight if need be. Then there may be another znode of the same version, so the next flight only
     /// looks; without a pause it writes.
-    async fn pause(&mut self, client: &Client, back_off: &mut BackOff<'_>, write: Write) -> Woken {
-        let Some(pause) = back_off.next_pause() else { return Woken::Due(write) };
+    async fn pause(
+        &mut self,
+        client: &Client,
+        back_off: &mut BackOff<'_>,
+        write: Write,
+    ) -> Result<Write, Served> {
+        let Some(pause) = back_off.next_pause() else { return Ok(write) };
         tokio::select! {
             biased;
             changed = self.desired.changed() => due_or_dropped(changed, Write::Nothing),
-            _ = client.ended() => Woken::SessionOver,
-            () = client.clock().sleep(pause) => Woken::Due(Write::Nothing),
+            _ = client.ended() => Err(Served::SessionOver),
+            () = client.clock().sleep(pause) => Ok(Write::Nothing),
         }
     }
 
@@ -299,31 +274,32 @@ impl Keeper {
         if !matches!(self.publish.borrow().state, KeepState::Pending(Some(_))) {
             tracing::warn!(path = self.config.path, error = %cause, "a znode cannot be kept; trying again");
         }
-        self.report(KeepState::Pending(Some(KeepError::Refused { path: self.config.path.clone(), cause })));
+        let refused = KeepError::Refused { path: self.config.path.clone(), cause };
+        report(&self.publish, KeepState::Pending(Some(refused)));
     }
 
     fn report_present(&self, stat: &Stat, number: u64) {
         let (czxid, session) = (stat.czxid, stat.ephemeral_owner);
         self.publish.send_modify(|progress| {
             progress.written = Some(number);
-            if !is_present(&progress.state, czxid) {
+            if !matches!(progress.state, KeepState::Present { czxid: known, .. } if known == czxid) {
                 progress.state = KeepState::Present { czxid, session };
                 progress.step += 1;
             }
         });
     }
+}
 
-    fn report(&self, state: KeepState) {
-        self.publish.send_modify(|progress| {
-            progress.state = state;
-            progress.step += 1;
-        });
-    }
+fn report(publish: &watch::Sender<Progress>, state: KeepState) {
+    publish.send_modify(|progress| {
+        progress.state = state;
+        progress.step += 1;
+    });
 }
 
 /// What to do when there is new data, or when the handle was dropped.
-fn due_or_dropped(changed: Result<(), watch::error::RecvError>, write: Write) -> Woken {
-    if changed.is_ok() { Woken::Due(write) } else { Woken::Dropped }
+fn due_or_dropped(changed: Result<(), watch::error::RecvError>, write: Write) -> Result<Write, Served> {
+    changed.map(|()| write).map_err(|_| Served::Dropped)
 }
 
 /// Waits for a write; `raced` are the refusals which say that somebody else was faster.
@@ -339,17 +315,6 @@ fn refusal<T: 'static>(reply: ReplyFuture<T>, raced: &'static [ErrorCode]) -> Wr
 /// Whether a request was lost, and not refused.
 fn is_lost(error: &Error) -> bool {
     error.is_retryable() && !matches!(error, Error::Refused { .. } | Error::MultiRefused { .. })
-}
-
-fn is_present(state: &KeepState, by: Zxid) -> bool {
-    matches!(state, KeepState::Present { czxid, .. } if *czxid == by)
-}
-
-fn ended(publish: &watch::Sender<Progress>, end: KeepError) {
-    publish.send_modify(|progress| {
-        progress.state = KeepState::Ended(end);
-        progress.step += 1;
-    });
 }
 
 /// Completes when the handle was dropped.

@@ -1,7 +1,6 @@
 //! The options of a partition.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use super::{PartitionItem, Partitioner};
 use crate::path::child;
 
 /// A member that has not joined yet, from [`Partitioner::builder`].
+#[derive(Debug)]
 #[must_use = "a member joins by `.start()`"]
 pub struct PartitionerBuilder {
     sessions: Sessions,
@@ -88,11 +88,5 @@ impl PartitionerBuilder {
         let runtime = sessions.runtime().clone();
         runtime.spawn(PartitionWorker::new(sessions, config, work, publish).run(leaving));
         Ok(Partitioner { progress, seen: None, leave })
-    }
-}
-
-impl fmt::Debug for PartitionerBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PartitionerBuilder").field("config", &self.config).finish_non_exhaustive()
     }
 }

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use zoolet_client::internal::SessionsExt as _;
-use zoolet_client::{Acl, Client, SessionId, Sessions};
+use zoolet_client::{Client, SessionId, Sessions};
 
 use super::PartitionItem;
 use super::assign::MemberWeights;
 use super::builder::PartitionConfig;
 use super::share::{PartitionError, PartitionProgress, PartitionShare};
-use crate::acquire::Acquire;
 use crate::cache::{Cache, Snapshot};
 use crate::error::LockError;
 use crate::guard::Guard;
@@ -136,13 +135,13 @@ where
     /// Holds an item, in a task that is aborted to give it up.
     fn hold(&mut self, item: Arc<str>) -> AbortHandle {
         let (sessions, publish) = (self.sessions.clone(), Arc::clone(&self.publish));
-        let contender = ItemContender {
-            dir: self.config.lock_dir(&item),
-            member: self.config.member.clone(),
-            acl: self.config.acl.clone(),
-        };
-        let work = Arc::clone(&self.work);
+        let (dir, acl) = (self.config.lock_dir(&item), self.config.acl.clone());
+        let (member, work) = (self.config.member.clone(), Arc::clone(&self.work));
         let task = async move {
+            let acquire = |zk: &Client| {
+                let lock = Lock::builder(zk, &dir).acl(acl.clone()).build();
+                lock.acquire().data(member.clone())
+            };
             let named = Arc::clone(&item);
             let work_on = |guard: Guard| {
                 let held = HeldItem::new(&publish, Arc::clone(&named), guard.token());
@@ -155,7 +154,7 @@ where
                     pending().await
                 }
             };
-            let ended = hold_over_sessions(&sessions, |zk| contender.acquire(zk), work_on).await;
+            let ended = hold_over_sessions(&sessions, acquire, work_on).await;
             let Err(error) = ended.map(|never: Infallible| match never {});
             (item, error)
         };
@@ -174,20 +173,6 @@ where
             }
             Err(_) => None,
         }
-    }
-}
-
-/// What contends for an item.
-struct ItemContender {
-    dir: String,
-    member: String,
-    acl: Vec<Acl>,
-}
-
-impl ItemContender {
-    fn acquire(&self, zk: &Client) -> Acquire {
-        let lock = Lock::builder(zk, &self.dir).acl(self.acl.clone()).build();
-        lock.acquire().data(self.member.clone())
     }
 }
 

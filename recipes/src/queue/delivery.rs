@@ -14,6 +14,7 @@ use zoolet_client::{Acl, Client, Error, ErrorCode, Multi, MultiWrite};
 use super::error::QueueError;
 use super::names::{ItemName, QueueDirs, delayed_path, item_path};
 use super::wall_millis;
+use crate::requests::none_if;
 use crate::retry::RetryPolicy;
 use crate::tickets::TicketError;
 
@@ -195,8 +196,7 @@ impl HeldItem {
         let multi = || client.multi().check(&self.item, self.version).delete(&self.taken);
         match self.retries().ask(multi).await {
             Err(error) if error.is_session_over() => Ok(()),
-            Err(error) if matches!(error.code(), Some(ErrorCode::NoNode | ErrorCode::BadVersion)) => Ok(()),
-            given_back => given_back.map(drop),
+            given_back => none_if(&[ErrorCode::NoNode, ErrorCode::BadVersion], given_back).map(drop),
         }
     }
 }

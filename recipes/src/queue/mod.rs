@@ -130,7 +130,7 @@ impl QueueBuilder {
                 let acl = &acl;
                 let create = |client: Client| async move {
                     let created = client.create(dir, "").acl(acl.to_vec()).parents().await;
-                    none_if(ErrorCode::NodeExists, created)
+                    none_if(&[ErrorCode::NodeExists], created)
                 };
                 once.ask(create).await?;
             }
@@ -172,14 +172,9 @@ impl Queue {
     }
 
     async fn take_if(&self, waits: bool) -> Result<Option<Delivery>, QueueError> {
-        let mut ended = 0;
-        loop {
-            let term = self.0.once.sessions().term_after(ended).await?;
-            match Taker::new(&self.0, &term.client).take(waits).await {
-                Err(error) if error.is_session_over() => ended = term.number,
-                taken => return Ok(taken?),
-            }
-        }
+        let queue = &*self.0;
+        let take = |client: Client| async move { Taker { queue, client: &client }.take(waits).await };
+        Ok(queue.once.ask(take).await?)
     }
 
     /// How many items there are, about: four reads in one flight.

@@ -10,7 +10,7 @@
 //!
 //! A priority has three digits, the lowest comes first. The numbers are those of sequential znodes.
 
-use crate::path::child;
+use crate::path::{child, digits};
 
 /// The lowest priority.
 pub(super) const LAST: u16 = 999;
@@ -70,11 +70,6 @@ impl DelayedName {
             item: ItemName::parse(item.strip_prefix('-')?)?,
         })
     }
-}
-
-fn digits<N: std::str::FromStr>(text: &str) -> Option<N> {
-    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    plain.then(|| text.parse().ok()).flatten()
 }
 
 /// The path of an item, or a dead one, in `dir`, without its number.

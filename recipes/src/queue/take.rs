@@ -1,7 +1,6 @@
 //! How an item is found and taken.
 
 use std::collections::HashSet;
-use std::future::{Future, pending};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use super::delivery::{Delivery, HeldItem, deliveries};
 use super::names::{DelayedName, ItemName, item_path};
 use super::{QueueHandle, wall_millis};
 use crate::path::child;
-use crate::requests::{changed, if_exists};
+use crate::requests::{changed, first_of, if_exists, none_if, or_never};
 use crate::retry::{PAUSE, RetryPolicy};
 use crate::tickets::TicketError;
 use crate::unique::unique_number;
@@ -26,13 +25,16 @@ const WIDEST: usize = 64;
 /// The most delayed items that one taker moves at once.
 const MOVED_AT_ONCE: usize = 16;
 
+/// The item is held, has changed or is gone.
+const COLLISIONS: [ErrorCode; 3] = [ErrorCode::NodeExists, ErrorCode::NoNode, ErrorCode::BadVersion];
+
 /// The longest wait for a delayed item before the wall clock is read again: it may have been set.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// One taker on one session.
 pub(super) struct Taker<'q> {
-    queue: &'q Arc<QueueHandle>,
-    client: &'q Client,
+    pub(super) queue: &'q QueueHandle,
+    pub(super) client: &'q Client,
 }
 
 /// The names in the directories, and the watches on them.
@@ -56,10 +58,6 @@ enum Watched {
 }
 
 impl<'q> Taker<'q> {
-    pub(super) fn new(queue: &'q Arc<QueueHandle>, client: &'q Client) -> Self {
-        Self { queue, client }
-    }
-
     fn retries(&self) -> RetryPolicy<'q, TicketError> {
         RetryPolicy::until_session_ends(self.client, &self.queue.dirs.root)
     }
@@ -146,7 +144,7 @@ impl<'q> Taker<'q> {
                 self.client.multi().add(self.client.delete(&from).version(stat.version)).add(create.clone())
             };
             // Another taker may be faster, or our own request whose reply was lost.
-            none_if_collision(self.retries().ask(multi).await)?;
+            none_if(&COLLISIONS, self.retries().ask(multi).await)?;
         }
         Ok(!due.is_empty())
     }
@@ -204,35 +202,20 @@ impl<'q> Taker<'q> {
             let item = held.client.delete(&held.item).version(held.version);
             taken.add(item).delete(&held.taken).add(dead.clone())
         };
-        none_if_collision(self.retries().ask(multi).await).map(drop)
+        none_if(&COLLISIONS, self.retries().ask(multi).await).map(drop)
     }
 
     /// Waits until something arrives, is given back, or is due.
     async fn wait(&self, listing: QueueListing, now: u64) -> Result<(), Error> {
-        let due = async {
-            match listing.delayed.first() {
-                Some((name, _)) => {
-                    let wait = Duration::from_millis(name.due.saturating_sub(now));
-                    self.client.clock().sleep(wait.min(LONGEST_WAIT)).await;
-                }
-                None => pending().await,
-            }
-        };
+        let due = listing.delayed.first().map(|(name, _)| {
+            let wait = Duration::from_millis(name.due.saturating_sub(now));
+            self.client.clock().sleep(wait.min(LONGEST_WAIT))
+        });
         tokio::select! {
-            event = any(listing.watches) => event,
-            () = due => Ok(()),
+            event = first_of(listing.watches.into_iter().map(changed)) => event.map(drop),
+            () = or_never(due) => Ok(()),
         }
     }
-}
-
-/// The first event of several watches.
-async fn any(watches: Vec<Watch>) -> Result<(), Error> {
-    let mut watches: Vec<_> = watches.into_iter().map(|watch| Box::pin(changed(watch))).collect();
-    std::future::poll_fn(|cx| {
-        let ready = watches.iter_mut().map(|watch| watch.as_mut().poll(cx)).find(|polled| polled.is_ready());
-        ready.unwrap_or(std::task::Poll::Pending).map_ok(drop)
-    })
-    .await
 }
 
 impl HeldItem {
@@ -255,7 +238,7 @@ impl HeldItem {
                     self.client.clock().sleep(PAUSE).await;
                     false
                 }
-                taken => match none_if_collision(taken)? {
+                taken => match none_if(&COLLISIONS, taken)? {
                     Some(_) => true,
                     None => return Ok(None),
                 },
@@ -275,20 +258,5 @@ impl HeldItem {
         retries.ask(|| self.client.sync(&self.taken)).await?;
         let mark = if_exists(retries.ask(|| self.client.get_data(&self.taken)).await)?;
         Ok(mark.is_some_and(|(data, stat)| data == guid && stat.ephemeral_owner == self.client.session_id()))
-    }
-}
-
-/// `None` if the item is held, has changed or is gone.
-fn none_if_collision<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
-    match reply {
-        Err(error)
-            if matches!(
-                error.code(),
-                Some(ErrorCode::NodeExists | ErrorCode::NoNode | ErrorCode::BadVersion)
-            ) =>
-        {
-            Ok(None)
-        }
-        reply => reply.map(Some),
     }
 }

@@ -25,6 +25,9 @@ pub(super) struct TicketCall<'t> {
     /// By this the call recognises its own record.
     pub(super) attempt: u128,
     pub(super) notes: &'t mut RunNotes,
+    pub(super) retries: RetryPolicy<'t, TicketError>,
+    /// Why it is unknown whether the record was written, as long as nothing shows it.
+    pub(super) lost_reply: Option<Error>,
     guard: Option<&'t Guard>,
 }
 
@@ -81,6 +84,8 @@ impl<'t> TicketCall<'t> {
             fence: guard.map(fence).unwrap_or_default(),
             attempt: unique_number(&tickets.client),
             notes,
+            retries: tickets.retries(),
+            lost_reply: None,
             guard,
         }
     }
@@ -90,21 +95,17 @@ impl<'t> TicketCall<'t> {
     }
 
     /// The record and its version, if there is one. If there is none, the ticket is not below the watermark.
-    pub(super) async fn look(
-        &self,
-        scope: Scope,
-        retries: &mut RetryPolicy<'_, TicketError>,
-    ) -> Result<Option<(TicketRecord, i32)>, TicketError> {
+    pub(super) async fn look(&mut self, scope: Scope) -> Result<Option<(TicketRecord, i32)>, TicketError> {
         let (tickets, ticket) = (self.tickets, self.ticket);
         let below = Partition::of(&ticket) < scope.watermark;
         if self.notes.is_unused() && !below {
             return Ok(None);
         }
-        let mut found = tickets.read(&ticket, retries).await?;
+        let mut found = tickets.read(&ticket, &mut self.retries).await?;
         if found.is_none() && below {
             // There may be a record that this client's server has not seen yet.
-            tickets.sync(retries).await?;
-            found = tickets.read(&ticket, retries).await?;
+            tickets.sync(&mut self.retries).await?;
+            found = tickets.read(&ticket, &mut self.retries).await?;
         }
         match found {
             Some((record, _)) if record.hash != self.hash => Err(TicketError::OtherParameters { ticket }),
@@ -174,15 +175,8 @@ impl<'t> TicketCall<'t> {
         }
     }
 
-    /// Removes the cause of a failure, so that the multi may succeed when it is sent again. `lost_reply` is why it is
-    /// unknown whether an earlier multi was executed.
-    pub(super) async fn recover(
-        &mut self,
-        failure: CommitFailure,
-        scope: Scope,
-        lost_reply: &mut Option<Error>,
-        retries: &mut RetryPolicy<'_, TicketError>,
-    ) -> Result<(), TicketError> {
+    /// Removes the cause of a failure, so that the multi may succeed when it is sent again.
+    pub(super) async fn recover(&mut self, failure: CommitFailure, scope: Scope) -> Result<(), TicketError> {
         let (tickets, ticket) = (self.tickets, self.ticket);
         // The error to report if this was the last attempt.
         let last = match failure {
@@ -190,21 +184,21 @@ impl<'t> TicketCall<'t> {
             CommitFailure::Recorded => TicketError::Pending { ticket },
             CommitFailure::Conflict => {
                 // A multi fails here only if there is no record.
-                *lost_reply = None;
+                self.lost_reply = None;
                 TicketError::Contended { ticket }
             }
             CommitFailure::Spent(index) => {
-                *lost_reply = None;
+                self.lost_reply = None;
                 self.notes.spent.remove(index);
                 return Ok(());
             }
             CommitFailure::ScopeChanged => {
-                *lost_reply = None;
+                self.lost_reply = None;
                 tickets.forget_scope();
                 TicketError::Contended { ticket }
             }
             CommitFailure::NoPartition => {
-                *lost_reply = None;
+                self.lost_reply = None;
                 match tickets.create_partition(&ticket, scope).await {
                     Ok(()) => TicketError::Contended { ticket },
                     Err(error) if error.code() == Some(ErrorCode::NoNode) => {
@@ -218,7 +212,7 @@ impl<'t> TicketCall<'t> {
             // The first copy may have been executed: the second then fails by the record, and the next look shows whose it is.
             CommitFailure::Retryable(error) => {
                 if error.may_have_applied() {
-                    *lost_reply = Some(error.clone());
+                    self.lost_reply = Some(error.clone());
                 }
                 tickets.error(error)
             }
@@ -230,7 +224,7 @@ impl<'t> TicketCall<'t> {
             }
         };
         let unknown = |cause| TicketError::Unknown { ticket, cause };
-        retries.or_give_up(()).await.map_err(|()| lost_reply.take().map_or(last, unknown))
+        self.retries.or_give_up(()).await.map_err(|()| self.lost_reply.take().map_or(last, unknown))
     }
 }
 

@@ -125,13 +125,10 @@ impl Tickets {
             let record = pending.clone();
             InProgress { tickets: self.clone(), guard, record, version, ticket }
         };
-        let mut retries = self.retries();
-        // Why it is unknown whether there is a record, as long as nothing shows it.
-        let mut lost_reply = None;
         let started = async {
             loop {
-                let scope = self.scope(&mut retries).await?;
-                let failure = match call.look(scope, &mut retries).await? {
+                let scope = self.scope(&mut call.retries).await?;
+                let failure = match call.look(scope).await? {
                     // Our own, whose reply was lost: version 0 if we created it, else we took it over.
                     Some((record, version)) if record == pending => {
                         let started = if version == 0 { Started::New } else { Started::Unfinished };
@@ -151,10 +148,10 @@ impl Tickets {
                         Err(failure) => failure,
                     },
                 };
-                call.recover(failure, scope, &mut lost_reply, &mut retries).await?;
+                call.recover(failure, scope).await?;
             }
         };
-        started.await.map_err(|error: TicketError| error.or_unknown(ticket, lost_reply))
+        started.await.map_err(|error: TicketError| error.or_unknown(ticket, call.lost_reply))
     }
 
     /// The tickets that are begun and not finished, oldest first: after a crash, acquire the lock of each and

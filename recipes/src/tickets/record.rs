@@ -13,6 +13,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::ticket::Ticket;
+use crate::path::digits;
 
 const SCOPE: &str = "zoolet-tickets/1";
 const TICKET: &str = "zoolet-ticket/1";
@@ -38,8 +39,7 @@ impl Partition {
 
     /// Parses the name of its znode.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
-        plain.then(|| name.parse().ok()).flatten().map(Self)
+        digits(name).map(Self)
     }
 }
 

@@ -82,16 +82,13 @@ impl Tickets {
         mut work: impl FnMut(TicketTxn) -> F,
     ) -> Result<TicketOutcome, TicketError> {
         let ticket = call.ticket;
-        let mut retries = self.retries();
-        // Why it is unknown whether the ticket was executed, as long as nothing shows it.
-        let mut lost_reply = None;
         // A decision that may have been executed is repeated as it is, because two runs of the work could differ.
         let mut decided: Option<TicketDecision> = None;
         let executed = async {
             loop {
-                let scope = self.scope(&mut retries).await?;
+                let scope = self.scope(&mut call.retries).await?;
                 if decided.is_none() {
-                    if let Some((record, _)) = call.look(scope, &mut retries).await? {
+                    if let Some((record, _)) = call.look(scope).await? {
                         return TicketOutcome::of(ticket, record, Some(call.attempt));
                     }
                 }
@@ -100,7 +97,7 @@ impl Tickets {
                     None => match work(TicketTxn::new(&self.client, ticket)).await {
                         Ok(decision) => decision,
                         Err(cause) => {
-                            retries.or_give_up(self.work_error(ticket, cause)?).await?;
+                            call.retries.or_give_up(self.work_error(ticket, cause)?).await?;
                             continue;
                         }
                     },
@@ -110,13 +107,13 @@ impl Tickets {
                     Err(failure) => {
                         use CommitFailure::{NoPartition, Retryable, Spent};
                         let repeat = matches!(failure, NoPartition | Spent(_) | Retryable(_));
-                        call.recover(failure, scope, &mut lost_reply, &mut retries).await?;
+                        call.recover(failure, scope).await?;
                         decided = repeat.then_some(decision);
                     }
                 }
             }
         };
-        executed.await.map_err(|error: TicketError| error.or_unknown(ticket, lost_reply))
+        executed.await.map_err(|error: TicketError| error.or_unknown(ticket, call.lost_reply))
     }
 
     /// `Ok` with the error to report in the end, if the work may succeed later.

@@ -1,10 +1,10 @@
 //! [`Tickets`]: the handle, and the znode of the scope.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use zoolet_client::internal::ClientExt as _;
+use zoolet_client::internal::{ClientExt as _, locked};
 use zoolet_client::{Acl, Client, Error, ErrorCode, path};
 
 use super::error::TicketError;
@@ -167,7 +167,7 @@ impl Tickets {
         &self,
         retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<Scope, TicketError> {
-        let seen = *self.seen();
+        let seen = *locked(&self.seen);
         match seen {
             Some(scope) => Ok(scope),
             None => self.load_scope(retries).await,
@@ -176,7 +176,7 @@ impl Tickets {
 
     /// Forgets the scope, because it has changed.
     pub(super) fn forget_scope(&self) {
-        *self.seen() = None;
+        *locked(&self.seen) = None;
     }
 
     /// The scope as it is; created if it does not exist.
@@ -203,7 +203,7 @@ impl Tickets {
                 }
             }
         };
-        *self.seen() = Some(scope);
+        *locked(&self.seen) = Some(scope);
         Ok(scope)
     }
 
@@ -213,7 +213,7 @@ impl Tickets {
         let create = |path: &str, data: Bytes| client.create(path, data).acl(self.acl.clone());
         let parent = path::parent(&self.scope);
         if parent != "/" {
-            none_if(ErrorCode::NodeExists, create(parent, Bytes::new()).parents().await)?;
+            none_if(&[ErrorCode::NodeExists], create(parent, Bytes::new()).parents().await)?;
         }
         let scope = create(&self.scope, record::scope(watermark));
         client.multi().add(scope).add(create(&self.pending_path(), Bytes::new())).commit().await?;
@@ -225,7 +225,7 @@ impl Tickets {
         let (client, watermark) = (&self.client, Partition(0));
         // First, because a scope with a watermark counts as complete. It may have been created in advance too.
         let created = client.create(self.pending_path(), Bytes::new()).acl(self.acl.clone()).await;
-        none_if(ErrorCode::NodeExists, created)?;
+        none_if(&[ErrorCode::NodeExists], created)?;
         let stat = client.set_data(&self.scope, record::scope(watermark)).version(version).await?;
         Ok(Scope { watermark, version: stat.version })
     }
@@ -242,10 +242,6 @@ impl Tickets {
             }
             created => created.map(drop),
         }
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Option<Scope>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -29,13 +29,14 @@ fn tree(path: &str) -> FeedRequest {
 /// The unread items, each in short.
 fn read(feed: &mut Feed) -> Vec<String> {
     let mut items = Vec::new();
-    let _ = feed.poll_fill(&mut std::task::Context::from_waker(std::task::Waker::noop()), &mut items);
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let _ = std::pin::pin!(feed.fill(&mut items)).poll(&mut cx);
     items.iter().map(short).collect()
 }
 
 fn short(item: &FeedItem) -> String {
     match item {
-        FeedItem::Connected(connection) => format!("connected {}", connection.generation),
+        FeedItem::Connected { generation } => format!("connected {generation}"),
         FeedItem::Reply(reply) => {
             let answer = match &reply.outcome {
                 Ok(FeedAnswer::Data(..)) => "data".to_owned(),

@@ -22,7 +22,7 @@ use crate::command::{CallOutcome, DriverCommand, ReplyExtra, ReplyTo, Submission
 use crate::error::Error;
 use crate::features::KnownFeatures;
 use crate::state::{SessionState, SharedState};
-use crate::watch::{Watch, WatchHandle, WatchStream, WatchUpdate};
+use crate::watch::{Watch, WatchStream, WatchUpdate};
 
 mod before_3_5;
 mod calls;
@@ -67,14 +67,14 @@ impl Pending {
 
     fn watch(&mut self) -> Watch {
         match *self.outcome().expect("an outcome").expect("success").extra.expect("a watch") {
-            ReplyExtra::Watch(WatchHandle::OneShot(watch)) => watch,
+            ReplyExtra::Watch(watch) => watch,
             _ => panic!("a one-shot watch"),
         }
     }
 
     fn stream(&mut self) -> WatchStream {
         match *self.outcome().expect("an outcome").expect("success").extra.expect("a watch") {
-            ReplyExtra::Watch(WatchHandle::Persistent(stream)) => stream,
+            ReplyExtra::WatchStream(stream) => stream,
             _ => panic!("a persistent watch"),
         }
     }

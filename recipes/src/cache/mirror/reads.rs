@@ -10,7 +10,7 @@ use zoolet_client::{Stat, Zxid, path as znode_path};
 use super::{Mirror, MirrorConfig, Outstanding, Read, ReadReply, WatchStyle};
 use crate::cache::entry::{Entry, UnreadableReason};
 use crate::cache::error::CacheError;
-use crate::cache::scope::child_path;
+use crate::cache::scope::{child_path, range_below};
 use crate::cache::snapshot::{below, children};
 
 impl<T> Mirror<T> {
@@ -207,15 +207,9 @@ impl<T> Mirror<T> {
         for child in known.iter().filter(|child| !listed.contains(*child)) {
             self.remove(child);
         }
-        let (prefix, end) = bounds_below(path);
-        let gone: Vec<_> = self
-            .unreadable
-            .range::<str, _>(all_below(&prefix, &end))
-            .map(|(child, _)| child)
-            .filter(|child| znode_path::parent(child) == &**path && !listed.contains(*child))
-            .cloned()
-            .collect();
-        for child in gone {
+        let unreadable = self.unreadable.range(range_below(path)).map(|(below, _)| below);
+        let is_gone = |below: &&Arc<str>| znode_path::parent(below) == &**path && !listed.contains(*below);
+        for child in unreadable.filter(is_gone).cloned().collect::<Vec<_>>() {
             self.remove(&child);
         }
         listed.retain(|child| self.config.scope.contains_child(child));
@@ -244,11 +238,7 @@ impl<T> Mirror<T> {
             return;
         }
         // What it was may not be what it is. Its children are listed when it can be read.
-        if let Some(old) = self.nodes.get(path) {
-            self.bytes -= old.size();
-            self.nodes.remove_mut(path);
-            self.touch(path);
-        }
+        self.remove_one(path);
         self.unlisted.insert(Arc::clone(path));
     }
 
@@ -259,20 +249,13 @@ impl<T> Mirror<T> {
         }
         self.unlisted.remove(path);
         self.unreadable_changed |= self.unreadable.remove(path).is_some();
-        let (prefix, end) = bounds_below(path);
-        let unlisted: Vec<_> = self.unlisted.range::<str, _>(all_below(&prefix, &end)).cloned().collect();
-        for path in unlisted {
+        let below = range_below(path);
+        for path in self.unlisted.range(below.clone()).cloned().collect::<Vec<_>>() {
             self.unlisted.remove(&path);
         }
-        let unreadable: Vec<_> = self
-            .unreadable
-            .range::<str, _>(all_below(&prefix, &end))
-            .map(|(path, _)| path)
-            .cloned()
-            .collect();
-        self.unreadable_changed |= !unreadable.is_empty();
-        for path in unreadable {
+        for path in self.unreadable.range(below).map(|(path, _)| Arc::clone(path)).collect::<Vec<_>>() {
             self.unreadable.remove(&path);
+            self.unreadable_changed = true;
         }
     }
 
@@ -313,15 +296,4 @@ impl<T> Mirror<T> {
         }
         Ok(())
     }
-}
-
-/// What is below `path` is between these: '0' follows '/'.
-fn bounds_below(path: &str) -> (Arc<str>, String) {
-    let prefix = child_path(path, "");
-    let end = [prefix.trim_end_matches('/'), "0"].concat();
-    (prefix, end)
-}
-
-fn all_below<'b>(prefix: &'b str, end: &'b str) -> (Bound<&'b str>, Bound<&'b str>) {
-    (Bound::Excluded(prefix), Bound::Excluded(end))
 }

@@ -1,9 +1,10 @@
 //! The calls and errors of one instance.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use zoolet_client::internal::locked;
 
 /// When an instance is left out, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -34,22 +35,18 @@ struct LoadState {
 }
 
 impl Load {
-    fn state(&self) -> MutexGuard<'_, LoadState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn in_flight(&self) -> u32 {
-        self.state().in_flight
+        locked(&self.0).in_flight
     }
 
     /// Whether it is up, or due for a trial.
     pub(super) fn is_available(&self, now: Instant) -> bool {
-        self.state().down_until.is_none_or(|until| until <= now)
+        locked(&self.0).down_until.is_none_or(|until| until <= now)
     }
 
     /// A call begins; returns whether it is a trial. Until that has ended, or for another pause, there is no other.
     pub(super) fn begin(&self, now: Instant, policy: &DownPolicy) -> bool {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         state.in_flight += 1;
         let is_trial = state.down_until.is_some();
         if is_trial {
@@ -59,7 +56,7 @@ impl Load {
     }
 
     pub(super) fn note_error(&self, now: Instant, policy: &DownPolicy) {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         if state.since.is_none_or(|since| now - since > policy.within) {
             (state.errors, state.since) = (0, Some(now));
         }
@@ -72,7 +69,7 @@ impl Load {
 
     /// A call ends. A trial that has succeeded brings the instance back.
     pub(super) fn end(&self, has_recovered: bool) {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         state.in_flight = state.in_flight.saturating_sub(1);
         if has_recovered {
             (state.errors, state.since, state.down_until) = (0, None, None);

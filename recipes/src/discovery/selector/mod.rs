@@ -5,10 +5,11 @@ mod health;
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use zoolet_client::Clock;
+use zoolet_client::internal::locked;
 
 use super::instance::Instance;
 use super::services::{InstanceCache, instance_of};
@@ -62,14 +63,7 @@ struct Progress {
 
 /// A selector that is not built yet, from [`Services::selector`](super::Services::selector).
 #[must_use = "a selector is made by `.build()`"]
-pub struct SelectorBuilder {
-    cache: InstanceCache,
-    dir: String,
-    clock: Clock,
-    weight: Weight,
-    down: DownPolicy,
-    choice: Choice,
-}
+pub struct SelectorBuilder(SelectorShared);
 
 impl SelectorBuilder {
     pub(super) fn new(
@@ -80,7 +74,9 @@ impl SelectorBuilder {
         strategy: Strategy,
     ) -> Self {
         let choice = Choice::new(strategy, seed);
-        Self { cache, dir, clock, weight: Arc::new(|_| 1.0), down: DownPolicy::default(), choice }
+        let progress = Mutex::new(Progress { snapshot: None, candidates: Vec::new(), choice });
+        let (weight, down): (Weight, _) = (Arc::new(|_| 1.0), DownPolicy::default());
+        Self(SelectorShared { cache, dir, clock, weight, down, progress })
     }
 
     /// The weight of an instance, for [`Strategy::LeastLoaded`] and [`Strategy::Random`]; most often a field of its payload. It is
@@ -88,7 +84,7 @@ impl SelectorBuilder {
     ///
     /// Default: 1.
     pub fn weight(mut self, weight: impl Fn(&Instance) -> f64 + Send + Sync + 'static) -> Self {
-        self.weight = Arc::new(weight);
+        self.0.weight = Arc::new(weight);
         self
     }
 
@@ -96,8 +92,8 @@ impl SelectorBuilder {
     ///
     /// Default: 2 in 30 seconds, as Curator.
     pub fn down_after(mut self, errors: u32, within: Duration) -> Self {
-        self.down.errors = errors.max(1);
-        self.down.within = within;
+        self.0.down.errors = errors.max(1);
+        self.0.down.within = within;
         self
     }
 
@@ -105,15 +101,13 @@ impl SelectorBuilder {
     ///
     /// Default: 30 seconds.
     pub fn retry_after(mut self, pause: Duration) -> Self {
-        self.down.pause = pause;
+        self.0.down.pause = pause;
         self
     }
 
     /// Makes the selector.
     pub fn build(self) -> Selector {
-        let Self { cache, dir, clock, weight, down, choice } = self;
-        let progress = Mutex::new(Progress { snapshot: None, candidates: Vec::new(), choice });
-        Selector(Arc::new(SelectorShared { cache, dir, clock, weight, down, progress }))
+        Selector(Arc::new(self.0))
     }
 }
 
@@ -123,7 +117,7 @@ impl Selector {
     pub fn select(&self) -> Option<Selected> {
         let shared = &*self.0;
         let now = shared.clock.now();
-        let mut progress = shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = locked(&shared.progress);
         progress.update(shared);
         let Progress { candidates, choice, .. } = &mut *progress;
         let chosen = &candidates[choice.choose(candidates, now)?];
@@ -205,6 +199,6 @@ impl fmt::Debug for Selector {
 
 impl fmt::Debug for SelectorBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SelectorBuilder").field("dir", &self.dir).finish_non_exhaustive()
+        f.debug_struct("SelectorBuilder").field("dir", &self.0.dir).finish_non_exhaustive()
     }
 }
