@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::oneshot;
 use zoolet_proto::Zxid;
 use zoolet_storage::{RecoveryReport, StorageError};
 
@@ -112,11 +111,7 @@ impl Server {
     /// # Cancel safety
     /// The snapshot is written even if the future is dropped.
     pub async fn snapshot(&self) -> Result<Zxid, SnapshotError> {
-        let log = self.shared.log.as_ref().ok_or(SnapshotError::InMemory)?;
-        let (request, outcome) = oneshot::channel();
-        log.queue.send(Work::Snapshot(request));
-        let outcome = outcome.await.map_err(|_| SnapshotError::Stopped)?;
-        outcome.map_err(SnapshotError::Storage)
+        self.shared.log.as_ref().ok_or(SnapshotError::InMemory)?.snapshot().await
     }
 
     /// Waits until the server has failed, and returns why: its data directory can no longer be written. It has stopped then,

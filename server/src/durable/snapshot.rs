@@ -19,8 +19,8 @@ use zoolet_storage::{CompleteSnapshot, SnapshotDir, StorageError};
 use crate::durable::queue::{CommitQueue, Work};
 
 /// How much is copied at once: a number of znodes, or of bytes of paths and data.
-const SLICE: usize = 500;
-const SLICE_BYTES: usize = 256 << 10;
+pub(crate) const SLICE: usize = 500;
+pub(crate) const SLICE_BYTES: usize = 256 << 10;
 /// After this much work its thread rests for a multiple of it while others write: their syncs wait for all that the disk was given
 /// before, and they may need the processor.
 const WORK: Duration = Duration::from_micros(500);
@@ -178,7 +178,7 @@ impl SnapshotJob {
 }
 
 /// The tree being copied. It keeps what changes meanwhile until this is dropped.
-struct SnapshotCopy<'s>(&'s dyn SnapshotSource);
+pub(crate) struct SnapshotCopy<'s>(pub(crate) &'s dyn SnapshotSource);
 
 impl Drop for SnapshotCopy<'_> {
     fn drop(&mut self) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
@@ -19,6 +19,7 @@ use crate::durable::gate::DurabilityGate;
 use crate::durable::log::{Log, LogSettings};
 use crate::durable::queue::{CommitQueue, Work};
 use crate::durable::snapshot::SnapshotSource;
+use crate::error::SnapshotError;
 
 /// How long a directory that is in use is tried at least, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -172,6 +173,13 @@ pub struct DirectorySizes {
 impl LogHandle {
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
         &self.config.disk
+    }
+
+    /// Writes a snapshot, unless the newest one shows everything. Returns its zxid once it is durable.
+    pub(crate) async fn snapshot(&self) -> Result<Zxid, SnapshotError> {
+        let (request, outcome) = oneshot::channel();
+        self.queue.send(Work::Snapshot(request));
+        outcome.await.map_err(|_| SnapshotError::Stopped)?.map_err(SnapshotError::Storage)
     }
 
     /// The snapshots of the directory.

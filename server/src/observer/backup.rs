@@ -8,24 +8,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio::sync::OwnedMutexGuard;
 use zoolet_proto::Zxid;
-use zoolet_server_core::{Tree, ZnodeRecord};
+use zoolet_server_core::Tree;
 use zoolet_storage::disk::{Disk, DiskFile, RealDisk};
 use zoolet_storage::{SnapshotDir, SnapshotSpool, SpooledState, StorageError, StorageOptions};
 
 use super::Observer;
-use crate::durable::{Work, run_on_disk};
-use crate::engine::locked;
+use crate::durable::{SLICE, SLICE_BYTES, SnapshotCopy, SnapshotSource, run_on_disk};
 use crate::error::SnapshotError;
 use crate::shared::Shared;
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
-
-/// How much of the tree is copied between two turns.
-const SLICE: usize = 500;
-const SLICE_BYTES: usize = 256 << 10;
 
 /// A snapshot that can be read.
 #[derive(Debug)]
@@ -77,10 +72,7 @@ impl Observer {
         let storage = |error| SnapshotError::Storage(Arc::new(error));
         let (disk, dir, zxid) = match &shared.log {
             Some(log) => {
-                let (request, outcome) = oneshot::channel();
-                log.queue.send(Work::Snapshot(request));
-                let outcome = outcome.await.map_err(|_| SnapshotError::Stopped)?;
-                let zxid = outcome.map_err(SnapshotError::Storage)?;
+                let zxid = log.snapshot().await?;
                 (Arc::clone(log.disk()), log.snapshots(), zxid)
             }
             None => {
@@ -94,10 +86,8 @@ impl Observer {
                 (disk, dir, written.map_err(storage)?.ok_or(SnapshotError::Stopped)?)
             }
         };
-        let opened = {
-            let disk = Arc::clone(&disk);
-            run_on_disk(&*Arc::clone(&disk), move || open(&*disk, &dir, zxid)).await
-        };
+        let opens = Arc::clone(&disk);
+        let opened = run_on_disk(&*disk, move || open(&*opens, &dir, zxid)).await;
         let (file, len) = opened.map_err(storage)?;
         Ok(TakenSnapshot { zxid, len, disk, file: Some(file), at: 0 })
     }
@@ -117,10 +107,8 @@ impl Observer {
             Some(log) => (Arc::clone(log.disk()), log.snapshots().path().to_owned()),
             None => (Arc::new(RealDisk) as Arc<dyn Disk>, spool.to_owned()),
         };
-        let created = {
-            let disk = Arc::clone(&disk);
-            run_on_disk(&*Arc::clone(&disk), move || SnapshotSpool::create(disk, &dir)).await?
-        };
+        let creates = Arc::clone(&disk);
+        let created = run_on_disk(&*disk, move || SnapshotSpool::create(creates, &dir)).await?;
         Ok(StateRestore { observer: self.clone(), disk, spool: Some(created), _turn: turn })
     }
 }
@@ -235,28 +223,15 @@ fn create_error(dir: &SnapshotDir, source: io::Error) -> StorageError {
 
 /// Writes a snapshot of a server in memory, whose tree keeps no digest. `None` if the server has stopped.
 fn write(shared: &Shared, dir: &SnapshotDir) -> Result<Option<Zxid>, StorageError> {
-    /// Ends the snapshot, complete or not.
-    struct Walk<'s>(&'s Shared);
-    impl Drop for Walk<'_> {
-        fn drop(&mut self) {
-            locked(&self.0.engine).bus.core_mut().end_snapshot();
-        }
-    }
-    let Some((mut header, sessions)) = shared.turns.act(|engine, _| engine.bus.core_mut().begin_snapshot())
-    else {
-        return Ok(None);
-    };
-    let _walk = Walk(shared);
+    let source: &dyn SnapshotSource = &*shared.engine;
+    let Some((mut header, sessions)) = source.begin(Box::new(|| {})) else { return Ok(None) };
+    let _copy = SnapshotCopy(source);
     let zxid = header.zxid;
     header.digest = None;
     let mut writer = dir.begin(header, &sessions)?;
     let (mut digest, mut slice, mut more) = (0_u64, Vec::with_capacity(SLICE), true);
     while more {
-        more = locked(&shared.engine).bus.core_mut().next_slice(
-            SLICE,
-            SLICE_BYTES,
-            &mut |record: ZnodeRecord| slice.push(record),
-        );
+        more = source.slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record));
         for record in slice.drain(..) {
             digest = digest.wrapping_add(record.digest());
             writer.add(&record)?;
