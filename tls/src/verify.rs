@@ -54,7 +54,7 @@ enum Purpose {
 /// The certificates in a trust store, each of which also stands for itself: a self-signed one may say that it is an authority, with
 /// which webpki accepts it as an issuer only, and Java as either.
 #[derive(Debug)]
-struct TrustedThemselves(Vec<CertificateDer<'static>>);
+pub(crate) struct TrustedThemselves(pub(crate) Vec<CertificateDer<'static>>);
 
 impl TrustedThemselves {
     /// Whether the store has this very certificate, and it is valid now and for the purpose.
@@ -107,20 +107,10 @@ impl std::error::Error for RefusedCertificate {}
 /// Verifies the certificates of clients.
 #[derive(Debug)]
 pub(crate) struct ClientCertificates {
-    inner: Arc<dyn ClientCertVerifier>,
+    pub(crate) inner: Arc<dyn ClientCertVerifier>,
     /// Empty with revocation lists, which would not be asked.
-    themselves: TrustedThemselves,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ClientCertificates {
-    pub(crate) fn new(
-        inner: Arc<dyn ClientCertVerifier>,
-        trusted: Vec<CertificateDer<'static>>,
-        provider: Arc<CryptoProvider>,
-    ) -> Self {
-        Self { inner, themselves: TrustedThemselves(trusted), provider }
-    }
+    pub(crate) themselves: TrustedThemselves,
+    pub(crate) provider: Arc<CryptoProvider>,
 }
 
 impl ClientCertVerifier for ClientCertificates {
@@ -160,19 +150,9 @@ impl ClientCertVerifier for ClientCertificates {
 /// Verifies the certificates of servers.
 #[derive(Debug)]
 pub(crate) struct ServerCertificates {
-    inner: Arc<WebPkiServerVerifier>,
-    themselves: TrustedThemselves,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertificates {
-    pub(crate) fn new(
-        inner: Arc<WebPkiServerVerifier>,
-        trusted: Vec<CertificateDer<'static>>,
-        provider: Arc<CryptoProvider>,
-    ) -> Self {
-        Self { inner, themselves: TrustedThemselves(trusted), provider }
-    }
+    pub(crate) inner: Arc<WebPkiServerVerifier>,
+    pub(crate) themselves: TrustedThemselves,
+    pub(crate) provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertVerifier for ServerCertificates {

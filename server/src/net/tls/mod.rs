@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use zoolet_tls::{LiveTls, ServerTls, TlsError};
 
@@ -26,16 +27,17 @@ use crate::net::flow::limits::{HANDSHAKE_TIME, HANDSHAKES, LINGER};
 use crate::net::listener::PortKind;
 use crate::net::rate_limited_warning::RateLimitedWarning;
 use crate::net::registry::ConnectionPermit;
-use crate::net::tls::handshake::{HandshakeTurns, Opened, Refusal};
+use crate::net::tls::handshake::{Opened, Refusal};
 use crate::net::tls::slots::{HandshakeSlot, HandshakeSlots};
-use crate::net::tls::socket::TlsSocket;
 use crate::shared::Shared;
 
 /// What the ports with TLS of a server share.
 pub(crate) struct TlsPorts {
     live: Arc<LiveTls<ServerTls>>,
     slots: Arc<HandshakeSlots>,
-    turns: HandshakeTurns,
+    /// Whose turn it is to compute for a handshake. A thousand that were ready at once would keep every other task of the thread
+    /// waiting for as many signatures.
+    turns: Arc<Semaphore>,
     /// The addresses of the ports that speak nothing else.
     pub(crate) addrs: Vec<SocketAddr>,
     /// Connections that had no slot or lost it, and handshakes that have failed.
@@ -51,7 +53,7 @@ impl TlsPorts {
         Ok(Some(Self {
             live,
             slots: Arc::new(HandshakeSlots::new(config.max_handshakes.unwrap_or(HANDSHAKES))),
-            turns: HandshakeTurns::default(),
+            turns: Arc::new(Semaphore::new(1)),
             addrs: Vec::new(),
             refused: RateLimitedWarning::default(),
             failed: RateLimitedWarning::default(),
@@ -124,8 +126,7 @@ impl Accepted {
     /// Finds out what it speaks, shakes hands, and serves it.
     async fn open(self, stream: TcpStream, slot: HandshakeSlot, kind: PortKind) {
         let opened = {
-            let socket = TlsSocket::new(stream, slot.activity());
-            let opening = handshake::open(&self.ports.live, &self.ports.turns, socket, self.peer.ip(), kind);
+            let opening = handshake::open(&self.ports, &slot, stream, self.peer.ip(), kind);
             tokio::select! {
                 biased;
                 () = self.shared.stop.cancelled() => return,
