@@ -23,7 +23,6 @@ use crate::shared::Shared;
 #[must_use = "a server stops when its handle is dropped"]
 pub struct Server {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) addrs: Vec<SocketAddr>,
     /// Its thread, if it has one of its own.
     pub(crate) thread: Option<OwnThread>,
 }
@@ -36,13 +35,13 @@ impl Server {
 
     /// The addresses it listens on, in the order of the `bind` calls, with the actual ports.
     pub fn addrs(&self) -> &[SocketAddr] {
-        &self.addrs
+        &self.shared.addrs
     }
 
     /// The addresses of the ports that speak TLS alone, in the order of the `bind_tls` calls, with the actual ports.
     #[cfg(feature = "tls")]
     pub fn tls_addrs(&self) -> &[SocketAddr] {
-        self.shared.tls.as_ref().map_or(&[], |tls| &tls.addrs)
+        &self.shared.tls_addrs
     }
 
     /// Reads the files of TLS again now. They are read by themselves when they have changed; this reports whether they could be.
@@ -71,7 +70,7 @@ impl Server {
             IpAddr::V6(ip) if ip.is_unspecified() => format!("[::1]:{}", addr.port()),
             _ => addr.to_string(),
         };
-        self.addrs.iter().map(reachable).collect::<Vec<_>>().join(",")
+        self.shared.addrs.iter().map(reachable).collect::<Vec<_>>().join(",")
     }
 
     /// A connector for clients in this process: each call opens a connection and returns the client's end. No socket is
@@ -164,7 +163,7 @@ impl Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addrs", &self.addrs).finish_non_exhaustive()
+        f.debug_struct("Server").field("addrs", &self.shared.addrs).finish_non_exhaustive()
     }
 }
 

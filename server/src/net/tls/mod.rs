@@ -38,8 +38,6 @@ pub(crate) struct TlsPorts {
     /// Whose turn it is to compute for a handshake. A thousand that were ready at once would keep every other task of the thread
     /// waiting for as many signatures.
     turns: Arc<Semaphore>,
-    /// The addresses of the ports that speak nothing else.
-    pub(crate) addrs: Vec<SocketAddr>,
     /// Connections that had no slot or lost it, and handshakes that have failed.
     refused: RateLimitedWarning,
     failed: RateLimitedWarning,
@@ -54,7 +52,6 @@ impl TlsPorts {
             live,
             slots: Arc::new(HandshakeSlots::new(config.max_handshakes.unwrap_or(HANDSHAKES))),
             turns: Arc::new(Semaphore::new(1)),
-            addrs: Vec::new(),
             refused: RateLimitedWarning::default(),
             failed: RateLimitedWarning::default(),
         }))
