@@ -33,9 +33,9 @@ pub use backup::{RestoreError, StateRestore, TakenSnapshot};
 pub use configuration::ServerConfiguration;
 pub use connections::ObservedConnection;
 pub use inspect::{ConnectionSource, ServerLoad};
-pub use sessions::ObservedSession;
 pub use summary::{RequestLatency, ServerSummary};
 pub use watches::ObservedWatch;
+pub use zoolet_server_core::SessionView as ObservedSession;
 
 /// A handle that looks at a running server. It does not keep the server running: once that has stopped, every method returns
 /// `None`. Clones look at the same server.
