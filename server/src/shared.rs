@@ -130,7 +130,7 @@ impl Shared {
             }
         };
         let gate = log.as_ref().map(ReadyLog::gate);
-        let commits = log.as_ref().map(|log| Arc::clone(&log.queue));
+        let commits = log.as_ref().map(|log| Arc::clone(&log.handle.queue));
         let bus = Bus::new(machine, Arc::clone(&registry), Arc::clone(&stats), clock.clone(), gate);
         let mut engine = Engine::new(bus);
         // What the state machine has decided to begin with, such as the end of unknown sessions.

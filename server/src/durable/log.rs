@@ -102,17 +102,15 @@ impl Log {
         }
     }
 
-    /// Starts it. The token that it returns is cancelled when the log has ended and its files are closed.
-    pub(crate) fn start(self) -> io::Result<CancellationToken> {
-        let ended = CancellationToken::new();
+    /// Starts it. The token `ended` is cancelled when the log has ended and its files are closed.
+    pub(crate) fn start(self, ended: &CancellationToken) -> io::Result<()> {
         let guard = ended.clone().drop_guard();
         let (disk, span) = (Arc::clone(self.storage.disk()), self.settings.span.clone());
         let run = async move {
             self.run().await;
             drop(guard);
         };
-        spawn(&*disk, "zoolet-log", run.instrument(span))?;
-        Ok(ended)
+        spawn(&*disk, "zoolet-log", run.instrument(span)).map(|_| ())
     }
 
     async fn run(mut self) {

@@ -36,8 +36,8 @@ pub(crate) trait SnapshotSource: Send + Sync {
     /// the state that it has left.
     fn begin(&self, begun: Box<dyn FnOnce() + '_>) -> Option<SnapshotStart>;
 
-    /// Passes the next znodes on, up to `max` of them or to `bytes` bytes. Returns whether there are more.
-    fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool;
+    /// Passes the next [`SLICE`] of znodes on. Returns whether there are more.
+    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> bool;
 
     /// Ends the snapshot, complete or not.
     fn end(&self);
@@ -131,7 +131,7 @@ impl SnapshotJob {
         let mut writer = self.dir.begin(header, &sessions)?;
         let mut slice = Vec::with_capacity(SLICE);
         loop {
-            let more = self.source.slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record));
+            let more = self.source.slice(&mut |record| slice.push(record));
             // After the slice: a directory that was opened anew has no more znodes of this snapshot, which is then not whole.
             if self.is_given_up() {
                 return Ok(None);

@@ -15,7 +15,7 @@ use zoolet_storage::disk::{Disk, DiskFile, RealDisk};
 use zoolet_storage::{SnapshotDir, SnapshotSpool, SpooledState, StorageError, StorageOptions};
 
 use super::Observer;
-use crate::durable::{SLICE, SLICE_BYTES, SnapshotCopy, SnapshotSource, run_on_disk};
+use crate::durable::{SLICE, SnapshotCopy, SnapshotSource, run_on_disk};
 use crate::error::SnapshotError;
 use crate::shared::Shared;
 
@@ -28,7 +28,7 @@ pub struct TakenSnapshot {
     zxid: Zxid,
     len: u64,
     disk: Arc<dyn Disk>,
-    /// Taken while it is read.
+    /// Taken while it is read. Absent at the end.
     file: Option<Box<dyn DiskFile>>,
     at: u64,
 }
@@ -73,7 +73,7 @@ impl Observer {
         let (disk, dir, zxid) = match &shared.log {
             Some(log) => {
                 let zxid = log.snapshot().await?;
-                (Arc::clone(log.disk()), log.snapshots(), zxid)
+                (Arc::clone(&log.config.disk), log.snapshots(), zxid)
             }
             None => {
                 let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -104,7 +104,7 @@ impl Observer {
         }
         let turn = Arc::clone(&shared.backup).lock_owned().await;
         let (disk, dir) = match &shared.log {
-            Some(log) => (Arc::clone(log.disk()), log.snapshots().path().to_owned()),
+            Some(log) => (Arc::clone(&log.config.disk), log.snapshots().path().to_owned()),
             None => (Arc::new(RealDisk) as Arc<dyn Disk>, spool.to_owned()),
         };
         let creates = Arc::clone(&disk);
@@ -143,14 +143,12 @@ impl TakenSnapshot {
         };
         let (file, piece) = run_on_disk(&*self.disk, read).await;
         let piece = piece?;
-        self.at += piece.len() as u64;
-        if self.at < self.len && !piece.is_empty() {
-            self.file = Some(file);
-        }
-        if piece.is_empty() && self.at < self.len {
+        if piece.is_empty() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok((!piece.is_empty()).then(|| piece.into()))
+        self.at += piece.len() as u64;
+        self.file = Some(file).filter(|_| self.at < self.len);
+        Ok(Some(piece.into()))
     }
 }
 
@@ -183,7 +181,7 @@ impl StateRestore {
     pub async fn finish(mut self) -> Result<Zxid, RestoreError> {
         let spool = self.spool.take().ok_or_else(lost)?;
         let shared = self.observer.shared().ok_or(RestoreError::Stopped)?;
-        let digests = shared.log.as_ref().is_some_and(|log| log.digests());
+        let digests = shared.log.as_ref().is_some_and(|log| log.config.options.digests);
         let loaded = run_on_disk(&*self.disk, move || spool.load(digests).map(|state| (state, spool))).await;
         let (state, spool) = loaded.map_err(|error| match error {
             StorageError::Damaged(damage) => RestoreError::Refused(damage.reason),
@@ -231,7 +229,7 @@ fn write(shared: &Shared, dir: &SnapshotDir) -> Result<Option<Zxid>, StorageErro
     let mut writer = dir.begin(header, &sessions)?;
     let (mut digest, mut slice, mut more) = (0_u64, Vec::with_capacity(SLICE), true);
     while more {
-        more = source.slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record));
+        more = source.slice(&mut |record| slice.push(record));
         for record in slice.drain(..) {
             digest = digest.wrapping_add(record.digest());
             writer.add(&record)?;
