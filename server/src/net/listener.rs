@@ -99,11 +99,7 @@ fn bind(socket: &TcpSocket, addr: SocketAddr) -> io::Result<()> {
 /// Accepts connections until the server is stopped.
 pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, replica: usize, kind: PortKind) {
     loop {
-        let accepted = tokio::select! {
-            biased;
-            () = shared.stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
-        };
+        let Some(accepted) = shared.stop.run_until_cancelled(listener.accept()).await else { return };
         match accepted {
             Ok((stream, peer)) => admit(&shared, stream, peer, replica, kind),
             // The peer left the backlog; the next one may be there.

@@ -79,10 +79,7 @@ impl Observer {
         let stop = shared.stop.clone();
         // The wait may be long, and must not keep the state of a stopped server.
         drop(shared);
-        let recent = tokio::select! {
-            recent = follower.after(after, max) => recent,
-            () = stop.cancelled() => return None,
-        };
+        let recent = stop.run_until_cancelled(follower.after(after, max)).await?;
         self.shared()?.is_durable().await.then_some(recent)
     }
 
