@@ -53,7 +53,10 @@ impl Server {
     /// The files are read even if the future is dropped.
     #[cfg(feature = "tls")]
     pub async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
-        self.shared.reload_tls().await
+        match &self.shared.tls {
+            Some(tls) => tls.reload(&self.shared.runtime).await,
+            None => Ok(()),
+        }
     }
 
     /// The zxid at which it began: every transaction that it decides has a later one. With a data directory it is the last one

@@ -70,7 +70,7 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Arc<TlsPorts>>,
     /// The user of the server's own audit lines, if there are any.
     audit: Option<Arc<str>>,
-    runtime: Handle,
+    pub(crate) runtime: Handle,
     span: tracing::Span,
 }
 
@@ -212,15 +212,6 @@ impl Shared {
     #[cfg(feature = "tls")]
     pub(crate) fn spawn_for_connection(&self, opening: impl Future<Output = ()> + Send + 'static) {
         self.spawn(opening.instrument(self.span.clone()));
-    }
-
-    /// Reads the files of TLS again.
-    #[cfg(feature = "tls")]
-    pub(crate) async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
-        match &self.tls {
-            Some(tls) => tls.reload(&self.runtime).await,
-            None => Ok(()),
-        }
     }
 
     /// How many TLS handshakes are under way.

@@ -158,7 +158,7 @@ impl Measures {
 
     /// Forgets what was recorded.
     pub(crate) fn reset(&mut self, now: Instant) {
-        *self.0 = TurnMeasures::new(now, self.0.keys.with_quotas());
+        *self.0 = TurnMeasures::new(now, self.0.keys.with_quotas);
     }
 
     /// A copy, to be looked at when the engine is free again.

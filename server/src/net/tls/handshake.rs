@@ -31,7 +31,7 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     fn new(error: io::Error, socket: TlsSocket) -> Self {
-        Self { error, stream: Some(socket.into_tcp()) }
+        Self { error, stream: Some(socket.stream) }
     }
 }
 

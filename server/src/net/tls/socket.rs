@@ -20,7 +20,7 @@ const HEADER: usize = 5;
 
 /// A socket, with the bytes that were read from it to see what it speaks.
 pub(crate) struct TlsSocket {
-    stream: TcpStream,
+    pub(crate) stream: TcpStream,
     begin: [u8; HEADER],
     /// Which of them are still to be read.
     from: u8,
@@ -125,14 +125,6 @@ impl TlsSocket {
 
     pub(crate) fn end_handshake(&mut self) {
         self.gate = None;
-    }
-
-    pub(crate) fn tcp(&self) -> &TcpStream {
-        &self.stream
-    }
-
-    pub(crate) fn into_tcp(self) -> TcpStream {
-        self.stream
     }
 }
 
