@@ -111,10 +111,7 @@ impl ServerHandle {
     /// Does something in a turn, after the tasks that are ready to run. `None` once the server has stopped.
     ///
     /// Cancel safe: it is done or not.
-    pub async fn act<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut Bus, Millis) -> T + Send + 'static,
-    ) -> Option<T> {
+    pub async fn act<T>(&self, act: impl FnOnce(&mut Bus, Millis) -> T) -> Option<T> {
         self.shared.act_later(|engine, now| act(&mut engine.bus, now)).await
     }
 
@@ -123,8 +120,8 @@ impl ServerHandle {
     /// once the server has stopped, which it also does, as a failed one, if the directory cannot be opened.
     pub async fn reopen(
         &self,
-        crash: impl FnOnce(&mut Bus, Millis) -> Arc<dyn Disk> + Send + 'static,
-        reopened: impl FnOnce(&Bus) + Send + 'static,
+        crash: impl FnOnce(&mut Bus, Millis) -> Arc<dyn Disk>,
+        reopened: impl FnOnce(&Bus),
     ) -> Option<Result<(), StorageError>> {
         let reopen = |engine: &mut Engine, now| {
             let disk = crash(&mut engine.bus, now);

@@ -46,12 +46,9 @@ impl Observer {
     ///
     /// # Cancel safety
     /// It is asked or not.
-    pub async fn look<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&Core) -> T + Send + 'static,
-    ) -> Option<T> {
+    pub async fn look<T>(&self, question: impl FnOnce(&Core) -> T) -> Option<T> {
         let shared = self.shared()?;
-        let answer = shared.act_later(move |engine, _| question(engine.bus.core())).await?;
+        let answer = shared.act_later(|engine, _| question(engine.bus.core())).await?;
         shared.is_durable().await.then_some(answer)
     }
 

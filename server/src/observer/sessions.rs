@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use zoolet_proto::SessionId;
-use zoolet_server_core::{Core, SessionView};
+use zoolet_server_core::SessionView;
 
+use crate::engine::Engine;
 use crate::net::flow::limits::LISTED;
 use crate::shared::Shared;
 
@@ -20,11 +21,11 @@ impl Shared {
         for owner in owners {
             let mut paths: Vec<Arc<str>> = Vec::new();
             loop {
-                let after = paths.last().cloned();
-                let slice = move |core: &Core| -> Vec<_> {
-                    core.tree().ephemerals_after(owner, after.as_deref()).take(LISTED).cloned().collect()
+                let slice = |engine: &mut Engine, _| -> Vec<_> {
+                    let after = paths.last().map(|path| &**path);
+                    engine.bus.core().tree().ephemerals_after(owner, after).take(LISTED).cloned().collect()
                 };
-                let slice = self.act_later(move |engine, _| slice(engine.bus.core())).await?;
+                let slice = self.act_later(slice).await?;
                 let more = slice.len() == LISTED;
                 paths.extend(slice);
                 if !more {
