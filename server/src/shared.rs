@@ -217,7 +217,7 @@ impl Shared {
     /// How many TLS handshakes are under way.
     pub(crate) fn open_handshakes(&self) -> usize {
         #[cfg(feature = "tls")]
-        let open = self.tls.as_ref().map_or(0, |tls| tls.open());
+        let open = self.tls.as_ref().map_or(0, |tls| tls.slots.open());
         #[cfg(not(feature = "tls"))]
         let open = 0;
         open

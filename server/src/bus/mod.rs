@@ -269,7 +269,7 @@ impl Bus {
 
     /// The disk of the data directory, if there is one.
     pub fn disk(&self) -> Option<&Arc<dyn Disk>> {
-        self.gate.as_ref().map(DurabilityGate::disk)
+        self.gate.as_ref().map(|gate| &gate.config.disk)
     }
 
     /// Begins a turn: messages leave whose transactions are in the log by now.
@@ -322,7 +322,7 @@ impl Bus {
     }
 
     fn release_rule(&self) -> ReleaseRule {
-        self.gate.as_ref().map_or(ReleaseRule::AT_ONCE, DurabilityGate::release_rule)
+        self.gate.as_ref().map_or(ReleaseRule::AT_ONCE, |gate| gate.rule)
     }
 
     /// Delivers what this turn has led to.

@@ -19,9 +19,9 @@ use crate::net::stats::Executed;
 /// The way of transactions to the log, and of messages from it.
 pub(crate) struct DurabilityGate {
     queue: Arc<CommitQueue>,
-    config: DurableConfig,
+    pub(crate) config: DurableConfig,
     /// What messages of this turn have to wait for.
-    rule: ReleaseRule,
+    pub(crate) rule: ReleaseRule,
     /// Connections and requests, by the transaction that they wait for.
     waiting: BTreeMap<Zxid, Waiting>,
 }
@@ -39,10 +39,6 @@ impl DurabilityGate {
     pub(crate) fn new(queue: Arc<CommitQueue>, config: DurableConfig) -> Self {
         let rule = ReleaseRule::all_durable(queue.durable());
         Self { queue, config, rule, waiting: BTreeMap::new() }
-    }
-
-    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
-        &self.config.disk
     }
 
     /// Opens the directory again after a crash of a simulated disk. Returns the state machine that goes on there, and the number of
@@ -99,11 +95,6 @@ impl DurabilityGate {
         self.rule.before = self.rule.last;
     }
 
-    /// What messages of this turn have to wait for.
-    pub(crate) fn release_rule(&self) -> ReleaseRule {
-        self.rule
-    }
-
     /// Notes that a connection waits for a transaction.
     pub(crate) fn wait(&mut self, until: Zxid, peer: &Arc<Peer>) {
         self.waiting.entry(until).or_default().peers.push(Arc::clone(peer));
@@ -112,11 +103,6 @@ impl DurabilityGate {
     /// Keeps requests until the transaction is durable that the last of their replies waits for.
     pub(crate) fn hold_count(&mut self, until: Zxid, executed: Executed) {
         self.waiting.entry(until).or_default().executed.push(executed);
-    }
-
-    /// The last transaction whose messages may leave.
-    pub(crate) fn durable(&self) -> Zxid {
-        self.rule.durable
     }
 }
 

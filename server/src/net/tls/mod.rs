@@ -34,7 +34,7 @@ use crate::shared::Shared;
 /// What the ports with TLS of a server share.
 pub(crate) struct TlsPorts {
     live: Arc<LiveTls<ServerTls>>,
-    slots: Arc<HandshakeSlots>,
+    pub(crate) slots: Arc<HandshakeSlots>,
     /// Whose turn it is to compute for a handshake. A thousand that were ready at once would keep every other task of the thread
     /// waiting for as many signatures.
     turns: Arc<Semaphore>,
@@ -61,11 +61,6 @@ impl TlsPorts {
     pub(crate) async fn reload(&self, runtime: &Handle) -> Result<(), TlsError> {
         let live = Arc::clone(&self.live);
         unblocked(runtime, move || live.reload()).await
-    }
-
-    /// How many handshakes are under way.
-    pub(crate) fn open(&self) -> usize {
-        self.slots.open()
     }
 }
 

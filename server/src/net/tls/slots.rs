@@ -77,6 +77,7 @@ impl HandshakeSlots {
         Some(HandshakeSlot { number, state, slots: Arc::clone(self) })
     }
 
+    /// How many handshakes are under way.
     pub(crate) fn open(&self) -> usize {
         self.lock().by_number.len()
     }
