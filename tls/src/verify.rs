@@ -72,6 +72,8 @@ impl TrustedThemselves {
 }
 
 /// Why a certificate was refused. The peer gets the alert certificate_unknown for it, as from Java.
+#[derive(thiserror::Error)]
+#[error("{0}")]
 struct RefusedCertificate(Error);
 
 /// A line of a log has this: errors of rustls print what is in them with `Debug`.
@@ -87,14 +89,6 @@ impl fmt::Debug for RefusedCertificate {
         }
     }
 }
-
-impl fmt::Display for RefusedCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl std::error::Error for RefusedCertificate {}
 
 /// Verifies the certificates of clients.
 #[derive(Debug)]
