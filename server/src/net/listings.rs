@@ -46,7 +46,11 @@ impl Shared {
             pause(made).await;
         }
         let text = grouped(watches.iter().map(|watch| pair(&names[&watch.conn], &watch.path))).await;
-        drop_in_slices(watches).await;
+        // The memory of a long list is freed in slices.
+        for (freed, watch) in watches.into_iter().enumerate() {
+            drop(watch);
+            pause(freed).await;
+        }
         Some(text)
     }
 
@@ -111,12 +115,4 @@ async fn grouped<'t>(pairs: impl Iterator<Item = (&'t str, &'t str)>) -> String 
     }
     text.push('\n');
     text
-}
-
-/// Frees the memory of a long list in slices.
-async fn drop_in_slices(watches: Vec<ObservedWatch>) {
-    for (freed, watch) in watches.into_iter().enumerate() {
-        drop(watch);
-        pause(freed).await;
-    }
 }
