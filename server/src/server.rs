@@ -47,14 +47,14 @@ impl Server {
     /// Reads the files of TLS again now. They are read by themselves when they have changed; this reports whether they could be.
     ///
     /// # Errors
-    /// If one is missing or broken: then new connections use what was there before.
+    /// If one is missing or broken, or the runtime of the server was shut down; new connections use what was there before.
     ///
     /// # Cancel safety
     /// The files are read even if the future is dropped.
     #[cfg(feature = "tls")]
     pub async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
         match &self.shared.tls {
-            Some(tls) => tls.reload(&self.shared.runtime).await,
+            Some(tls) => tls.live.reload_in(&self.shared.runtime).await,
             None => Ok(()),
         }
     }
