@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::task::spawn_blocking;
 use zoolet_tls::rustls::{AlertDescription, CertificateError, Error as RustlsError, InvalidMessage};
 use zoolet_tls::tokio_rustls::TlsConnector;
 use zoolet_tls::tokio_rustls::client::TlsStream;
@@ -24,11 +23,7 @@ pub(crate) async fn load(settings: ClientTls, named: bool) -> Result<SharedTls, 
     if !named {
         settings.name_for(None).map_err(invalid)?;
     }
-    // It may derive a key from a password, which takes a while.
-    match spawn_blocking(|| LiveTls::load(settings)).await {
-        Ok(loaded) => loaded.map_err(invalid),
-        Err(_) => Err(Error::InvalidTarget("TLS: the runtime is shut down".to_owned())),
-    }
+    LiveTls::open(settings).await.map_err(invalid)
 }
 
 /// Shakes hands with a server at this host, or with one whose name is in the settings.

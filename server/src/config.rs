@@ -390,8 +390,7 @@ impl ServerBuilder {
         if self.own_thread {
             return OwnThread::start(self).await;
         }
-        let (shared, addrs) = Shared::start(self).await?;
-        Ok(Server { shared, addrs, thread: None })
+        Ok(Server { shared: Shared::start(self).await?, thread: None })
     }
 
     /// Whether `addr` is an address and a port, as [`bind`](ServerBuilder::bind) needs them. Nothing is resolved.

@@ -14,7 +14,7 @@ use zoolet_storage::StorageError;
 use zoolet_storage::disk::Disk;
 
 use crate::bus::Bus;
-use crate::durable::{SnapshotSource, SnapshotStart};
+use crate::durable::{SLICE, SLICE_BYTES, SnapshotSource, SnapshotStart};
 use crate::net::flow::limits::COMPARE_CLOCKS;
 use crate::net::stream::Transport;
 
@@ -188,8 +188,8 @@ impl SnapshotSource for Mutex<Engine> {
         Some(start)
     }
 
-    fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
-        locked(self).bus.core_mut().next_slice(max, bytes, take)
+    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
+        locked(self).bus.core_mut().next_slice(SLICE, SLICE_BYTES, take)
     }
 
     fn end(&self) {

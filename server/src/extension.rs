@@ -14,7 +14,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::task::yield_now;
 use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, Millis};
 
@@ -112,12 +111,8 @@ impl ServerHandle {
     /// Does something in a turn, after the tasks that are ready to run. `None` once the server has stopped.
     ///
     /// Cancel safe: it is done or not.
-    pub async fn act<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut Bus, Millis) -> T + Send + 'static,
-    ) -> Option<T> {
-        yield_now().await;
-        self.shared.turns.act(|engine, now| act(&mut engine.bus, now))
+    pub async fn act<T>(&self, act: impl FnOnce(&mut Bus, Millis) -> T) -> Option<T> {
+        self.shared.act_later(|engine, now| act(&mut engine.bus, now)).await
     }
 
     /// Goes on with the state that the data directory has after a crash, which `crash` simulates: in a turn, it aborts the
@@ -125,15 +120,14 @@ impl ServerHandle {
     /// once the server has stopped, which it also does, as a failed one, if the directory cannot be opened.
     pub async fn reopen(
         &self,
-        crash: impl FnOnce(&mut Bus, Millis) -> Arc<dyn Disk> + Send + 'static,
-        reopened: impl FnOnce(&Bus) + Send + 'static,
+        crash: impl FnOnce(&mut Bus, Millis) -> Arc<dyn Disk>,
+        reopened: impl FnOnce(&Bus),
     ) -> Option<Result<(), StorageError>> {
         let reopen = |engine: &mut Engine, now| {
             let disk = crash(&mut engine.bus, now);
             engine.reopen(now, disk).map(|()| reopened(&engine.bus))
         };
-        yield_now().await;
-        let outcome = self.shared.turns.act(reopen);
+        let outcome = self.shared.act_later(reopen).await;
         if let (Some(Err(error)), Some(log)) = (&outcome, &self.shared.log) {
             self.shared.halt();
             log.queue.fail(log.queue.generation(), StorageError::Failed(error.to_string()));
@@ -144,10 +138,7 @@ impl ServerHandle {
     /// Waits until everything that was decided so far is durable, and returns whether it is: false if the server fails before, or
     /// crashes with [`reopen`](ServerHandle::reopen) and has lost some of it. At once true without a data directory.
     pub async fn durable(&self) -> bool {
-        match &self.shared.log {
-            Some(log) => log.queue.all_durable().await,
-            None => true,
-        }
+        self.shared.is_durable().await
     }
 
     /// Whether every input that arrived is dealt with, to the last message it led to.

@@ -58,8 +58,7 @@ impl OwnThread {
 
 fn run(runtime: Runtime, builder: ServerBuilder, report: oneshot::Sender<Result<Server, StartError>>) {
     runtime.block_on(async {
-        let started =
-            Shared::start(builder).await.map(|(shared, addrs)| Server { shared, addrs, thread: None });
+        let started = Shared::start(builder).await.map(|shared| Server { shared, thread: None });
         let running = started.as_ref().ok().map(|server| Arc::clone(&server.shared));
         // If nobody waits for the server any longer, it is dropped here or with the channel, which stops it.
         let _ = report.send(started);

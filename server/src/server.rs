@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::oneshot;
 use zoolet_proto::Zxid;
 use zoolet_storage::{RecoveryReport, StorageError};
 
@@ -24,7 +23,6 @@ use crate::shared::Shared;
 #[must_use = "a server stops when its handle is dropped"]
 pub struct Server {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) addrs: Vec<SocketAddr>,
     /// Its thread, if it has one of its own.
     pub(crate) thread: Option<OwnThread>,
 }
@@ -37,25 +35,28 @@ impl Server {
 
     /// The addresses it listens on, in the order of the `bind` calls, with the actual ports.
     pub fn addrs(&self) -> &[SocketAddr] {
-        &self.addrs
+        &self.shared.addrs
     }
 
     /// The addresses of the ports that speak TLS alone, in the order of the `bind_tls` calls, with the actual ports.
     #[cfg(feature = "tls")]
     pub fn tls_addrs(&self) -> &[SocketAddr] {
-        self.shared.tls.as_ref().map_or(&[], |tls| &tls.addrs)
+        &self.shared.tls_addrs
     }
 
     /// Reads the files of TLS again now. They are read by themselves when they have changed; this reports whether they could be.
     ///
     /// # Errors
-    /// If one is missing or broken: then new connections use what was there before.
+    /// If one is missing or broken, or the runtime of the server was shut down; new connections use what was there before.
     ///
     /// # Cancel safety
     /// The files are read even if the future is dropped.
     #[cfg(feature = "tls")]
     pub async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
-        self.shared.reload_tls().await
+        match &self.shared.tls {
+            Some(tls) => tls.live.reload_in(&self.shared.runtime).await,
+            None => Ok(()),
+        }
     }
 
     /// The zxid at which it began: every transaction that it decides has a later one. With a data directory it is the last one
@@ -72,7 +73,7 @@ impl Server {
             IpAddr::V6(ip) if ip.is_unspecified() => format!("[::1]:{}", addr.port()),
             _ => addr.to_string(),
         };
-        self.addrs.iter().map(reachable).collect::<Vec<_>>().join(",")
+        self.shared.addrs.iter().map(reachable).collect::<Vec<_>>().join(",")
     }
 
     /// A connector for clients in this process: each call opens a connection and returns the client's end. No socket is
@@ -112,11 +113,7 @@ impl Server {
     /// # Cancel safety
     /// The snapshot is written even if the future is dropped.
     pub async fn snapshot(&self) -> Result<Zxid, SnapshotError> {
-        let log = self.shared.log.as_ref().ok_or(SnapshotError::InMemory)?;
-        let (request, outcome) = oneshot::channel();
-        log.queue.send(Work::Snapshot(request));
-        let outcome = outcome.await.map_err(|_| SnapshotError::Stopped)?;
-        outcome.map_err(SnapshotError::Storage)
+        self.shared.log.as_ref().ok_or(SnapshotError::InMemory)?.snapshot().await
     }
 
     /// Waits until the server has failed, and returns why: its data directory can no longer be written. It has stopped then,
@@ -169,7 +166,7 @@ impl Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addrs", &self.addrs).finish_non_exhaustive()
+        f.debug_struct("Server").field("addrs", &self.shared.addrs).finish_non_exhaustive()
     }
 }
 

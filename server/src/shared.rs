@@ -50,8 +50,9 @@ pub(crate) struct Shared {
     pub(crate) attached: OnceLock<Attached>,
     /// The log, if there is one.
     pub(crate) log: Option<LogHandle>,
-    /// The port of the first bound address.
-    pub(crate) client_port: Option<u16>,
+    /// The addresses that it listens on, with the actual ports; and those of the ports that speak TLS alone.
+    pub(crate) addrs: Vec<SocketAddr>,
+    pub(crate) tls_addrs: Vec<SocketAddr>,
     pub(crate) tasks: TaskTracker,
     /// Held while an answer that lists many things is made.
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
@@ -69,42 +70,26 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Arc<TlsPorts>>,
     /// The user of the server's own audit lines, if there are any.
     audit: Option<Arc<str>>,
-    runtime: Handle,
+    pub(crate) runtime: Handle,
     span: tracing::Span,
 }
 
 /// A boxed future. A program has a copy of the code of each other future for each place that polls it, of which a runtime has several.
 pub(crate) type BoxedFuture<'f, T> = Pin<Box<dyn Future<Output = T> + Send + 'f>>;
 
-type Started = Result<(Arc<Shared>, Vec<SocketAddr>), StartError>;
-
 impl Shared {
-    /// Starts a server. Returns the addresses that it listens on as well.
-    pub(crate) fn start(builder: ServerBuilder) -> BoxedFuture<'static, Started> {
+    /// Starts a server.
+    pub(crate) fn start(builder: ServerBuilder) -> BoxedFuture<'static, Result<Arc<Self>, StartError>> {
         Box::pin(Self::begin(builder))
     }
 
-    async fn begin(builder: ServerBuilder) -> Started {
-        let ServerBuilder {
-            mut core,
-            net,
-            binds,
-            clock,
-            make_machine,
-            replicas,
-            unguessable,
-            x509: _,
-            sasl_scheme: _,
-            durable,
-            own_thread: _,
-            #[cfg(feature = "tls")]
-            tls,
-        } = builder;
+    async fn begin(builder: ServerBuilder) -> Result<Arc<Self>, StartError> {
+        let ServerBuilder { mut core, net, clock, replicas, durable, .. } = builder;
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
         let audit = core.audit.clone();
-        if durable.is_none() && unguessable.unwrap_or_else(|| clock.is_real()) {
+        if durable.is_none() && builder.unguessable.unwrap_or_else(|| clock.is_real()) {
             core.session_secret = Some(SessionSecret(random()?));
         }
         if let Some(server) = core.auth.sasl_server.as_mut().filter(|_| clock.is_real()) {
@@ -116,31 +101,27 @@ impl Shared {
             None => None,
         };
         #[cfg(feature = "tls")]
-        let kind = if tls.unified { PortKind::Unified } else { PortKind::Plain };
+        let kind = if builder.tls.unified { PortKind::Unified } else { PortKind::Plain };
         #[cfg(not(feature = "tls"))]
         let kind = PortKind::Plain;
         #[cfg(feature = "tls")]
-        let (tls_binds, mut tls) = (tls.binds.clone(), TlsPorts::load(tls).await?);
-        let listeners = listener::listen(&binds, net.backlog).await?;
+        let (tls_binds, tls) = (builder.tls.binds.clone(), TlsPorts::load(builder.tls).await?);
+        let (addrs, listeners) = listener::listen(&builder.binds, net.backlog).await?;
         #[cfg(feature = "tls")]
-        let tls_listeners = listener::listen(&tls_binds, net.backlog).await?;
+        let (tls_addrs, tls_listeners) = listener::listen(&tls_binds, net.backlog).await?;
+        #[cfg(not(feature = "tls"))]
+        let tls_addrs = Vec::new();
         // After the ports are taken: an earlier server on them has stopped.
         let unix = clock.unix_time();
         let started = Millis(i64::try_from(unix.as_millis()).unwrap_or(i64::MAX));
         core.initial_zxid = epoch::initial_zxid(unix);
         core.skipped_session_ids = epoch::skipped_session_ids(unix);
-        let addrs = listener::addrs(&binds, &listeners)?;
-        let client_port = addrs.first().map(SocketAddr::port);
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &mut tls {
-            tls.addrs = listener::addrs(&tls_binds, &tls_listeners)?;
-        }
-        let span = tracing::info_span!("server", port = client_port);
+        let span = tracing::info_span!("server", port = addrs.first().map(SocketAddr::port));
         let registry = Arc::new(Registry::default());
         let stats = Arc::new(ServerStats::new(started));
         let stop = CancellationToken::new();
         let (machine, log): (Box<dyn StateMachine>, _) = match opened {
-            None => (make_machine(core, replicas, started), None),
+            None => ((builder.make_machine)(core, replicas, started), None),
             Some((log, recovered)) => {
                 let mut core = restore(core, recovered, started);
                 // Not in `restore`: after a simulated crash the clients of a fixture live on.
@@ -149,7 +130,7 @@ impl Shared {
             }
         };
         let gate = log.as_ref().map(ReadyLog::gate);
-        let commits = log.as_ref().map(|log| Arc::clone(&log.queue));
+        let commits = log.as_ref().map(|log| Arc::clone(&log.handle.queue));
         let bus = Bus::new(machine, Arc::clone(&registry), Arc::clone(&stats), clock.clone(), gate);
         let mut engine = Engine::new(bus);
         // What the state machine has decided to begin with, such as the end of unknown sessions.
@@ -173,7 +154,8 @@ impl Shared {
             replicas,
             attached: OnceLock::new(),
             log,
-            client_port,
+            addrs,
+            tls_addrs,
             tasks,
             listing: Arc::default(),
             backup: Arc::default(),
@@ -192,6 +174,7 @@ impl Shared {
         #[cfg(feature = "tls")]
         shared.accept(tls_listeners, PortKind::Tls);
         let zxid = locked(&shared.engine).bus.core().tree().last_zxid();
+        let addrs = &shared.addrs;
         match &shared.log {
             None => {
                 tracing::info!(parent: &shared.span, ?addrs, %zxid, "serving; the state is in memory and begins empty");
@@ -202,14 +185,14 @@ impl Shared {
             }
         }
         #[cfg(feature = "tls")]
-        if let Some(tls) = &shared.tls {
+        if shared.tls.is_some() {
             let unified = kind == PortKind::Unified;
-            tracing::info!(parent: &shared.span, addrs = ?tls.addrs, unified, "serving by TLS");
+            tracing::info!(parent: &shared.span, addrs = ?shared.tls_addrs, unified, "serving by TLS");
         }
         if let Some(user) = &shared.audit {
             audit::started(user);
         }
-        Ok((shared, addrs))
+        Ok(shared)
     }
 
     /// Accepts connections on ports of one kind.
@@ -231,19 +214,10 @@ impl Shared {
         self.spawn(opening.instrument(self.span.clone()));
     }
 
-    /// Reads the files of TLS again.
-    #[cfg(feature = "tls")]
-    pub(crate) async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
-        match &self.tls {
-            Some(tls) => tls.reload(&self.runtime).await,
-            None => Ok(()),
-        }
-    }
-
     /// How many TLS handshakes are under way.
     pub(crate) fn open_handshakes(&self) -> usize {
         #[cfg(feature = "tls")]
-        let open = self.tls.as_ref().map_or(0, |tls| tls.open());
+        let open = self.tls.as_ref().map_or(0, |tls| tls.slots.open());
         #[cfg(not(feature = "tls"))]
         let open = 0;
         open

@@ -14,7 +14,7 @@ use crate::live::TlsSettings;
 use crate::protocols::{CipherSuites, Protocols, provider, unusable};
 use crate::roots::{roots, system_roots};
 use crate::store::Store;
-use crate::verify::{AnyServerCertificate, ServerCertificates};
+use crate::verify::{AnyServerCertificate, ServerCertificates, TrustedThemselves};
 
 /// The TLS settings of a client. By default it trusts the authorities of the system, verifies the name of the server, and has no
 /// certificate of its own.
@@ -109,7 +109,7 @@ impl ClientTls {
     }
 
     fn verifier(&self, provider: &Arc<CryptoProvider>) -> Result<ServerCertificates, TlsError> {
-        let (roots, themselves) = match &self.trust_store {
+        let (roots, trusted) = match &self.trust_store {
             Some(store) => {
                 let trusted = store.trusted()?;
                 (roots(store, &trusted)?, trusted)
@@ -117,8 +117,9 @@ impl ClientTls {
             None => (system_roots()?, Vec::new()),
         };
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-        let verifier = builder.build().map_err(|error| TlsError::new(error.to_string()))?;
-        Ok(ServerCertificates::new(verifier, themselves, Arc::clone(provider)))
+        let inner = builder.build().map_err(|error| TlsError::new(error.to_string()))?;
+        let themselves = TrustedThemselves(trusted);
+        Ok(ServerCertificates { inner, themselves, provider: Arc::clone(provider) })
     }
 }
 

@@ -74,9 +74,8 @@ fn complete_ec_key(pkcs8: &[u8], public: &[u8]) -> Option<Vec<u8>> {
     }
     // The bits of the public key begin with how many of the last byte are unused.
     let public = element(CONTEXT_1, &[&element(BIT_STRING, &[&[0], public])]);
-    let key = [element(INTEGER, &[key_version]), element(OCTET_STRING, &[secret]), public];
-    let key = element(SEQUENCE, &[&key[0], &key[1], &key[2]]);
-    let parts =
-        [element(INTEGER, &[version]), element(SEQUENCE, &[algorithm]), element(OCTET_STRING, &[&key])];
-    Some(element(SEQUENCE, &[&parts[0], &parts[1], &parts[2]]))
+    let (key_version, secret) = (element(INTEGER, &[key_version]), element(OCTET_STRING, &[secret]));
+    let key = element(SEQUENCE, &[&key_version, &secret, &public]);
+    let (version, algorithm) = (element(INTEGER, &[version]), element(SEQUENCE, &[algorithm]));
+    Some(element(SEQUENCE, &[&version, &algorithm, &element(OCTET_STRING, &[&key])]))
 }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
@@ -59,6 +61,17 @@ impl<S: TlsSettings> LiveTls<S> {
         Ok(Arc::new(Self { settings, state: Mutex::new(state) }))
     }
 
+    /// As [`load`](LiveTls::load), without blocking: it may derive a key from a password, which takes a while.
+    ///
+    /// # Errors
+    /// If a file is missing or invalid, or the runtime is shut down.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped.
+    pub async fn open(settings: S) -> Result<Arc<Self>, TlsError> {
+        unblocked(&Handle::current(), || Self::load(settings)).await
+    }
+
     /// The settings.
     pub fn settings(&self) -> &S {
         &self.settings
@@ -101,6 +114,18 @@ impl<S: TlsSettings> LiveTls<S> {
         Ok(())
     }
 
+    /// As [`reload`](LiveTls::reload), in a runtime and without blocking.
+    ///
+    /// # Errors
+    /// If a file is missing or invalid, or the runtime is shut down; then the configuration stays as it was.
+    ///
+    /// # Cancel safety
+    /// The files are read even if the future is dropped.
+    pub async fn reload_in(self: &Arc<Self>, runtime: &Handle) -> Result<(), TlsError> {
+        let this = Arc::clone(self);
+        unblocked(runtime, move || this.reload()).await
+    }
+
     /// Loads the files again if they have changed.
     fn follow(&self) {
         if self.lock().stamps == stamps(&self.settings.files()) {
@@ -120,6 +145,20 @@ impl<S: TlsSettings> LiveTls<S> {
 impl<S: TlsSettings> fmt::Debug for LiveTls<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LiveTls").finish_non_exhaustive()
+    }
+}
+
+/// Runs what blocks beside the tasks of a runtime.
+async fn unblocked<T: Send + 'static>(
+    runtime: &Handle,
+    load: impl FnOnce() -> Result<T, TlsError> + Send + 'static,
+) -> Result<T, TlsError> {
+    match runtime.spawn_blocking(load).await {
+        Ok(loaded) => loaded,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Err(TlsError::new("the runtime is shut down")),
+        },
     }
 }
 

@@ -80,12 +80,6 @@ const SUITES: [(&str, SupportedCipherSuite); 9] = [
 ];
 const DEFAULT_SUITES: usize = 7;
 
-impl CipherSuites {
-    pub(crate) fn suites(&self) -> Vec<SupportedCipherSuite> {
-        self.0.clone()
-    }
-}
-
 impl Default for CipherSuites {
     fn default() -> Self {
         Self(SUITES[..DEFAULT_SUITES].iter().map(|(_, suite)| *suite).collect())
@@ -157,7 +151,7 @@ impl FromStr for ClientAuth {
 
 /// The cryptography, with these suites.
 pub(crate) fn provider(suites: &CipherSuites) -> Arc<CryptoProvider> {
-    Arc::new(CryptoProvider { cipher_suites: suites.suites(), ..ring::default_provider() })
+    Arc::new(CryptoProvider { cipher_suites: suites.0.clone(), ..ring::default_provider() })
 }
 
 pub(crate) fn unusable() -> TlsError {

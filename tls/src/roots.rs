@@ -19,13 +19,11 @@ pub(crate) fn roots(store: &Store, trusted: &[CertificateDer<'static>]) -> Resul
             "TLS: certificates of a trust store are damaged or of an old version, and are not trusted"
         );
     }
-    match roots.is_empty() {
-        true => {
-            Err(TlsError::new("no certificate in it is a usable one of an authority")
-                .of(store.files().next()))
-        }
-        false => Ok(roots),
+    if roots.is_empty() {
+        let error = TlsError::new("no certificate in it is a usable one of an authority");
+        return Err(error.of(store.files().next()));
     }
+    Ok(roots)
 }
 
 /// The authorities of the system.

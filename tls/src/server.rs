@@ -1,10 +1,13 @@
 //! The settings of a server.
 
+use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 
 use crate::error::TlsError;
@@ -13,7 +16,8 @@ use crate::live::TlsSettings;
 use crate::protocols::{CipherSuites, ClientAuth, Protocols, provider, unusable};
 use crate::roots::roots;
 use crate::store::{Store, read_crls};
-use crate::verify::ClientCertificates;
+use crate::subject::subject;
+use crate::verify::{ClientCertificates, TrustedThemselves, names_address};
 
 /// The TLS settings of a server, each with the default of Apache ZooKeeper 3.9 unless its documentation says otherwise.
 ///
@@ -93,10 +97,24 @@ impl ServerTls {
         self
     }
 
-    /// Whether the address of a client is compared with its certificate. The configuration of rustls knows no address: who accepts
-    /// connections calls [`names_address`](crate::names_address).
-    pub fn verifies_client_address(&self) -> bool {
-        self.verify_client_address
+    /// The id that a client at `peer` has in the scheme `x509`: the subject of the first of the certificates that it has shown, if
+    /// there is one. Compares the address with the certificate, if that is [set](ServerTls::verify_client_address): the configuration
+    /// of rustls knows no address.
+    ///
+    /// # Errors
+    /// If the certificate cannot be read, or does not name the address. The connection is to be closed then.
+    pub fn client_subject(
+        &self,
+        chain: Option<&[CertificateDer<'_>]>,
+        peer: IpAddr,
+    ) -> io::Result<Option<Arc<str>>> {
+        let Some(leaf) = chain.and_then(<[_]>::first) else { return Ok(None) };
+        let invalid = |problem| io::Error::new(io::ErrorKind::InvalidData, problem);
+        if self.verify_client_address && !names_address(leaf, peer) {
+            return Err(invalid("the certificate of the client does not name its address"));
+        }
+        let subject = subject(leaf).ok_or_else(|| invalid("the certificate of the client cannot be read"))?;
+        Ok(Some(subject.into()))
     }
 
     /// The certificates of clients that are accepted, if clients are asked.
@@ -116,7 +134,7 @@ impl ServerTls {
         for file in &self.revocation_lists {
             lists.extend(read_crls(file)?);
         }
-        let themselves = if lists.is_empty() { trusted } else { Vec::new() };
+        let themselves = TrustedThemselves(if lists.is_empty() { trusted } else { Vec::new() });
         let mut builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider))
             .with_crls(lists)
             .enforce_revocation_expiration();
@@ -124,8 +142,8 @@ impl ServerTls {
             builder = builder.allow_unauthenticated();
         }
         let lists = || self.revocation_lists.first().map(PathBuf::as_path);
-        let verifier = builder.build().map_err(|error| TlsError::new(error.to_string()).of(lists()))?;
-        Ok(Some(ClientCertificates::new(verifier, themselves, Arc::clone(provider))))
+        let inner = builder.build().map_err(|error| TlsError::new(error.to_string()).of(lists()))?;
+        Ok(Some(ClientCertificates { inner, themselves, provider: Arc::clone(provider) }))
     }
 }
 

@@ -14,6 +14,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
 };
+use x509_parser::extensions::ExtendedKeyUsage;
 use x509_parser::parse_x509_certificate;
 
 /// The methods of a verifier that check who owns a certificate, and not which is accepted: as the provider does. The traits for clients
@@ -44,34 +45,25 @@ macro_rules! signatures_of_provider {
     };
 }
 
-/// What a certificate is presented for.
-#[derive(Debug, Clone, Copy)]
-enum Purpose {
-    Client,
-    Server,
-}
-
 /// The certificates in a trust store, each of which also stands for itself: a self-signed one may say that it is an authority, with
 /// which webpki accepts it as an issuer only, and Java as either.
 #[derive(Debug)]
-struct TrustedThemselves(Vec<CertificateDer<'static>>);
+pub(crate) struct TrustedThemselves(pub(crate) Vec<CertificateDer<'static>>);
 
 impl TrustedThemselves {
-    /// Whether the store has this very certificate, and it is valid now and for the purpose.
-    fn accept(&self, certificate: &CertificateDer<'_>, purpose: Purpose, now: UnixTime) -> bool {
+    /// Whether the store has this very certificate, and it is valid now and for the purpose that `has_purpose` looks for.
+    fn accept(
+        &self,
+        certificate: &CertificateDer<'_>,
+        has_purpose: fn(&ExtendedKeyUsage<'_>) -> bool,
+        now: UnixTime,
+    ) -> bool {
         let Ok((_, parsed)) = parse_x509_certificate(certificate) else { return false };
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let validity = parsed.validity();
         let is_for_purpose = match parsed.extended_key_usage() {
             Ok(None) => true,
-            Ok(Some(usage)) => {
-                let usage = usage.value;
-                usage.any
-                    || match purpose {
-                        Purpose::Client => usage.client_auth,
-                        Purpose::Server => usage.server_auth,
-                    }
-            }
+            Ok(Some(usage)) => usage.value.any || has_purpose(usage.value),
             Err(_) => false,
         };
         let is_valid = validity.not_before.timestamp() <= now && now <= validity.not_after.timestamp();
@@ -80,6 +72,8 @@ impl TrustedThemselves {
 }
 
 /// Why a certificate was refused. The peer gets the alert certificate_unknown for it, as from Java.
+#[derive(thiserror::Error)]
+#[error("{0}")]
 struct RefusedCertificate(Error);
 
 /// A line of a log has this: errors of rustls print what is in them with `Debug`.
@@ -96,31 +90,13 @@ impl fmt::Debug for RefusedCertificate {
     }
 }
 
-impl fmt::Display for RefusedCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl std::error::Error for RefusedCertificate {}
-
 /// Verifies the certificates of clients.
 #[derive(Debug)]
 pub(crate) struct ClientCertificates {
-    inner: Arc<dyn ClientCertVerifier>,
+    pub(crate) inner: Arc<dyn ClientCertVerifier>,
     /// Empty with revocation lists, which would not be asked.
-    themselves: TrustedThemselves,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ClientCertificates {
-    pub(crate) fn new(
-        inner: Arc<dyn ClientCertVerifier>,
-        trusted: Vec<CertificateDer<'static>>,
-        provider: Arc<CryptoProvider>,
-    ) -> Self {
-        Self { inner, themselves: TrustedThemselves(trusted), provider }
-    }
+    pub(crate) themselves: TrustedThemselves,
+    pub(crate) provider: Arc<CryptoProvider>,
 }
 
 impl ClientCertVerifier for ClientCertificates {
@@ -143,7 +119,7 @@ impl ClientCertVerifier for ClientCertificates {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         match self.inner.verify_client_cert(end_entity, intermediates, now) {
-            Err(_) if self.themselves.accept(end_entity, Purpose::Client, now) => {
+            Err(_) if self.themselves.accept(end_entity, |usage| usage.client_auth, now) => {
                 Ok(ClientCertVerified::assertion())
             }
             Err(error) => {
@@ -160,19 +136,9 @@ impl ClientCertVerifier for ClientCertificates {
 /// Verifies the certificates of servers.
 #[derive(Debug)]
 pub(crate) struct ServerCertificates {
-    inner: Arc<WebPkiServerVerifier>,
-    themselves: TrustedThemselves,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertificates {
-    pub(crate) fn new(
-        inner: Arc<WebPkiServerVerifier>,
-        trusted: Vec<CertificateDer<'static>>,
-        provider: Arc<CryptoProvider>,
-    ) -> Self {
-        Self { inner, themselves: TrustedThemselves(trusted), provider }
-    }
+    pub(crate) inner: Arc<WebPkiServerVerifier>,
+    pub(crate) themselves: TrustedThemselves,
+    pub(crate) provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertVerifier for ServerCertificates {
@@ -187,7 +153,7 @@ impl ServerCertVerifier for ServerCertificates {
         let verified =
             self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            Err(_) if self.themselves.accept(end_entity, Purpose::Server, now) => {
+            Err(_) if self.themselves.accept(end_entity, |usage| usage.server_auth, now) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }

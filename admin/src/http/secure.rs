@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use zoolet_server::Observer;
 use zoolet_tls::tokio_rustls::TlsAcceptor;
 use zoolet_tls::tokio_rustls::server::TlsStream;
-use zoolet_tls::{LiveTls, ServerTls, names_address, subject};
+use zoolet_tls::{LiveTls, ServerTls};
 
 use super::limits::HANDSHAKE_TIME;
 
@@ -54,14 +54,7 @@ impl Https {
         }
         let stream = TlsAcceptor::from(self.live.current().await).accept(stream).await?;
         let chain = stream.get_ref().1.peer_certificates();
-        let Some(leaf) = chain.and_then(<[_]>::first) else {
-            return Ok(OpenedHttp::Secure(Box::new(stream), None));
-        };
-        let invalid = |problem| io::Error::new(io::ErrorKind::InvalidData, problem);
-        if self.live.settings().verifies_client_address() && !names_address(leaf, peer) {
-            return Err(invalid("the certificate of the client does not name its address"));
-        }
-        let subject = subject(leaf).ok_or_else(|| invalid("the certificate of the client cannot be read"))?;
-        Ok(OpenedHttp::Secure(Box::new(stream), Some(subject.into())))
+        let subject = self.live.settings().client_subject(chain, peer)?;
+        Ok(OpenedHttp::Secure(Box::new(stream), subject))
     }
 }

@@ -171,30 +171,25 @@ impl Ring {
 impl RecentTxn {
     fn of(txn: &Txn) -> Self {
         let Txn { session, zxid, time, ref op, .. } = *txn;
-        let mut kept =
-            Self { zxid, session, time, kind: kind(op), error: None, steps: Vec::new(), steps_in_all: 1 };
-        match op {
-            TxnOp::Multi(ops) => {
-                kept.steps_in_all = ops.len();
-                kept.steps = ops.iter().take(STEPS).map(TxnStep::of).collect();
-            }
+        let mut error = None;
+        let (steps_in_all, steps) = match op {
+            TxnOp::Multi(ops) => (ops.len(), ops.iter().take(STEPS).map(TxnStep::of).collect()),
             TxnOp::CloseSession { ephemerals } => {
-                kept.steps_in_all = ephemerals.len();
                 let deletes = ephemerals.iter().take(STEPS);
-                kept.steps = deletes.map(|path| TxnStep::new("delete", path, None)).collect();
+                (ephemerals.len(), deletes.map(|path| TxnStep::new("delete", path, None)).collect())
             }
-            TxnOp::CreateSession { .. } => kept.steps_in_all = 0,
+            TxnOp::CreateSession { .. } => (0, Vec::new()),
             TxnOp::Error(code) => {
-                kept.error = Some(*code);
-                kept.steps_in_all = 0;
+                error = Some(*code);
+                (0, Vec::new())
             }
             TxnOp::Create { .. }
             | TxnOp::Delete { .. }
             | TxnOp::SetData { .. }
             | TxnOp::SetAcl { .. }
-            | TxnOp::Check { .. } => kept.steps.push(TxnStep::of(op)),
-        }
-        kept
+            | TxnOp::Check { .. } => (1, vec![TxnStep::of(op)]),
+        };
+        Self { zxid, session, time, kind: kind(op), error, steps, steps_in_all }
     }
 }
 

@@ -269,7 +269,7 @@ impl Bus {
 
     /// The disk of the data directory, if there is one.
     pub fn disk(&self) -> Option<&Arc<dyn Disk>> {
-        self.gate.as_ref().map(DurabilityGate::disk)
+        self.gate.as_ref().map(|gate| &gate.config.disk)
     }
 
     /// Begins a turn: messages leave whose transactions are in the log by now.
@@ -322,7 +322,7 @@ impl Bus {
     }
 
     fn release_rule(&self) -> ReleaseRule {
-        self.gate.as_ref().map_or(ReleaseRule::AT_ONCE, DurabilityGate::release_rule)
+        self.gate.as_ref().map_or(ReleaseRule::AT_ONCE, |gate| gate.rule)
     }
 
     /// Delivers what this turn has led to.
@@ -363,8 +363,7 @@ impl Bus {
         }
         self.stats.sent.fetch_add(sent, Relaxed);
         let pushed = conn.peer.outbox.push(messages, held_back, rule);
-        self.counts.note_pushed(&pushed);
-        conn.note_pushed(pushed, &mut self.gate);
+        conn.note_pushed(&pushed, &mut self.counts, &mut self.gate);
     }
 
     /// Encodes events in a row once for all connections that get the same of them.
@@ -390,8 +389,7 @@ impl Bus {
                 if let Some(conn) = self.conns.get_mut(to) {
                     self.stats.sent.fetch_add(run.count, Relaxed);
                     let pushed = conn.peer.outbox.push_events(&events, run.count, rule);
-                    self.counts.note_pushed(&pushed);
-                    conn.note_pushed(pushed, &mut self.gate);
+                    conn.note_pushed(&pushed, &mut self.counts, &mut self.gate);
                 }
             }
         }
@@ -462,7 +460,9 @@ impl Bus {
 }
 
 impl Conn {
-    fn note_pushed(&mut self, pushed: Pushed, gate: &mut Option<DurabilityGate>) {
+    fn note_pushed(&mut self, pushed: &Pushed, counts: &mut TurnCounts, gate: &mut Option<DurabilityGate>) {
+        counts.replies.append(&pushed.replies);
+        counts.event_bytes += pushed.event_bytes;
         self.stats.sent += pushed.count;
         if let (Some(until), Some(gate)) = (pushed.waits, gate) {
             self.held_until = until;

@@ -9,7 +9,6 @@ use zoolet_server_core::{ConnId, Effects, Millis};
 
 use super::Bus;
 use crate::metrics::{ResponseSize, ServerMetrics};
-use crate::net::flow::outbox::Pushed;
 use crate::net::stats::{ConnStats, Executed, LastRequest, TurnCounts};
 
 impl Bus {
@@ -50,7 +49,7 @@ impl Bus {
         for executed in executed.drain(..) {
             let held_until = self.conns.get(&executed.conn).map_or(Zxid(0), |conn| conn.held_until);
             match &mut self.gate {
-                Some(gate) if held_until > gate.durable() => gate.hold_count(held_until, executed),
+                Some(gate) if held_until > gate.rule.durable => gate.hold_count(held_until, executed),
                 _ => self.count_answered(now, at, &executed),
             }
         }
@@ -114,12 +113,5 @@ impl Bus {
             conn.peer.received.fetch_sub(conn.stats.handled(), Relaxed);
             conn.stats = ConnStats::default();
         }
-    }
-}
-
-impl TurnCounts {
-    pub(super) fn note_pushed(&mut self, pushed: &Pushed) {
-        self.replies.append(&pushed.replies);
-        self.event_bytes += pushed.event_bytes;
     }
 }

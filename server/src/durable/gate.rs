@@ -19,13 +19,9 @@ use crate::net::stats::Executed;
 /// The way of transactions to the log, and of messages from it.
 pub(crate) struct DurabilityGate {
     queue: Arc<CommitQueue>,
-    config: DurableConfig,
-    /// The last transaction whose messages may leave.
-    durable: Zxid,
-    /// The last transaction of the turns before this one: those of this turn are committed together.
-    before: Zxid,
-    /// The last transaction that was submitted.
-    last: Zxid,
+    pub(crate) config: DurableConfig,
+    /// What messages of this turn have to wait for.
+    pub(crate) rule: ReleaseRule,
     /// Connections and requests, by the transaction that they wait for.
     waiting: BTreeMap<Zxid, Waiting>,
 }
@@ -41,12 +37,8 @@ struct Waiting {
 impl DurabilityGate {
     /// A gate to a log that has everything.
     pub(crate) fn new(queue: Arc<CommitQueue>, config: DurableConfig) -> Self {
-        let durable = queue.durable();
-        Self { queue, config, durable, before: durable, last: durable, waiting: BTreeMap::new() }
-    }
-
-    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
-        &self.config.disk
+        let rule = ReleaseRule::all_durable(queue.durable());
+        Self { queue, config, rule, waiting: BTreeMap::new() }
     }
 
     /// Opens the directory again after a crash of a simulated disk. Returns the state machine that goes on there, and the number of
@@ -61,7 +53,7 @@ impl DurabilityGate {
         let (storage, recovered) = self.config.load()?;
         let core = restore(core, recovered, now);
         let last = core.config().initial_zxid;
-        (self.durable, self.before, self.last) = (last, last, last);
+        self.rule = ReleaseRule::all_durable(last);
         let waiting = mem::take(&mut self.waiting).into_values();
         let lost = waiting.flat_map(|waiting| waiting.executed).map(|executed| executed.requests).sum();
         self.queue.reopen(storage, last);
@@ -72,10 +64,10 @@ impl DurabilityGate {
     /// requests that are answered thereby.
     pub(crate) fn advance(&mut self, answered: &mut Vec<Executed>) -> Option<Zxid> {
         let durable = self.queue.durable();
-        if durable <= self.durable {
+        if durable <= self.rule.durable {
             return None;
         }
-        self.durable = durable;
+        self.rule.durable = durable;
         while let Some(first) = self.waiting.first_entry().filter(|first| *first.key() <= durable) {
             let Waiting { peers, mut executed } = first.remove();
             peers.iter().for_each(|peer| peer.outbox.release(durable));
@@ -88,24 +80,19 @@ impl DurabilityGate {
     /// Submits the transactions of a turn, or of a part of one; with the time at which the turn began, if that is measured.
     pub(crate) fn submit(&mut self, txns: impl Iterator<Item = Txn>, at: Option<Instant>) {
         if let Some(last) = self.queue.submit(txns, at) {
-            self.last = last;
+            self.rule.last = last;
         }
     }
 
     /// Submits another state than what the transactions before lead to.
     pub(crate) fn restore(&mut self, restored: RestoredState) {
-        self.last = restored.header.zxid;
+        self.rule.last = restored.header.zxid;
         self.queue.restore(restored);
     }
 
     /// Ends a turn.
     pub(crate) fn end_turn(&mut self) {
-        self.before = self.last;
-    }
-
-    /// What messages of this turn have to wait for.
-    pub(crate) fn release_rule(&self) -> ReleaseRule {
-        ReleaseRule::new(self.durable, self.before, self.last)
+        self.rule.before = self.rule.last;
     }
 
     /// Notes that a connection waits for a transaction.
@@ -116,11 +103,6 @@ impl DurabilityGate {
     /// Keeps requests until the transaction is durable that the last of their replies waits for.
     pub(crate) fn hold_count(&mut self, until: Zxid, executed: Executed) {
         self.waiting.entry(until).or_default().executed.push(executed);
-    }
-
-    /// The last transaction whose messages may leave.
-    pub(crate) fn durable(&self) -> Zxid {
-        self.durable
     }
 }
 

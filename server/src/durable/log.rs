@@ -45,8 +45,6 @@ pub(crate) struct Log {
     running: Option<Running>,
     /// When the last one began.
     snapshot_begun: Option<Instant>,
-    /// When the last snapshot on a thread began.
-    begun: Option<Instant>,
     /// Those who wait for the snapshot that is under way, and for the next one.
     waiting: Vec<SnapshotRequest>,
     requests: Vec<SnapshotRequest>,
@@ -95,7 +93,6 @@ impl Log {
             snapshot,
             running: None,
             snapshot_begun: None,
-            begun: None,
             waiting: Vec::new(),
             requests: Vec::new(),
             is_cancelled: Arc::default(),
@@ -105,17 +102,15 @@ impl Log {
         }
     }
 
-    /// Starts it. The token that it returns is cancelled when the log has ended and its files are closed.
-    pub(crate) fn start(self) -> io::Result<CancellationToken> {
-        let ended = CancellationToken::new();
+    /// Starts it. The token `ended` is cancelled when the log has ended and its files are closed.
+    pub(crate) fn start(self, ended: &CancellationToken) -> io::Result<()> {
         let guard = ended.clone().drop_guard();
         let (disk, span) = (Arc::clone(self.storage.disk()), self.settings.span.clone());
         let run = async move {
             self.run().await;
             drop(guard);
         };
-        spawn(&*disk, "zoolet-log", run.instrument(span))?;
-        Ok(ended)
+        spawn(&*disk, "zoolet-log", run.instrument(span)).map(|_| ())
     }
 
     async fn run(mut self) {
@@ -226,8 +221,10 @@ impl Log {
     }
 
     fn snapshot_is_due(&self) -> bool {
-        let is_early = |begun| self.settings.clock.now() - begun < SNAPSHOT_INTERVAL;
-        self.storage.snapshot_is_due() && !self.begun.is_some_and(is_early)
+        // A simulated run does not depend on time.
+        let is_early =
+            |begun| self.storage.disk().blocks() && self.settings.clock.now() - begun < SNAPSHOT_INTERVAL;
+        self.storage.snapshot_is_due() && !self.snapshot_begun.is_some_and(is_early)
     }
 
     fn begin_snapshot(&mut self) {
@@ -235,12 +232,11 @@ impl Log {
         if let Some(zxid) = self.snapshot.filter(|zxid| *zxid == self.source.last_zxid()) {
             return self.answer(Outcome::Written(zxid));
         }
+        // Also if it cannot begin: the next attempt is not made at once.
         self.snapshot_begun = Some(self.settings.clock.now());
         let job = self.job();
         let disk = self.storage.disk();
         let pace = if disk.blocks() { Pace::Rest } else { Pace::Yield };
-        // Also if it cannot begin: the next attempt is not made at once. A simulated run does not depend on time.
-        self.begun = disk.blocks().then(|| self.settings.clock.now());
         match spawn(&**disk, "zoolet-snapshot", async move { job.write(pace).await }) {
             Ok(outcome) => {
                 self.running = Some(Running { outcome, generation: self.generation });

@@ -49,6 +49,6 @@ pub(crate) use disk_thread::run as run_on_disk;
 pub(crate) use gate::DurabilityGate;
 pub use queue::LastSnapshot;
 pub(crate) use queue::{Close, CommitQueue, RestoredState, Submitted, Work};
-pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
+pub(crate) use snapshot::{SLICE, SLICE_BYTES, SnapshotCopy, SnapshotSource, SnapshotStart};
 pub use start::DirectorySizes;
 pub(crate) use start::{DurableConfig, LogHandle, ReadyLog, restore};

@@ -159,7 +159,7 @@ impl CommitQueue {
         work.close();
         drop(state);
         while work.try_recv().is_ok() {}
-        self.wake_all();
+        self.changed.notify_waiters();
     }
 
     /// Begins anew with a directory that ends at `last`: what was submitted and is not durable is lost.
@@ -171,7 +171,7 @@ impl CommitQueue {
             state.generation
         };
         self.send(Work::Reopen(generation, Box::new(storage)));
-        self.wake_all();
+        self.changed.notify_waiters();
     }
 
     /// Notes that everything up to `durable` is in the log of that generation, the last `bytes` of it since the last call. Lets
@@ -190,7 +190,7 @@ impl CommitQueue {
             // Never below 0: they were added before they were sent, and reports of an earlier generation are void.
             state.bytes -= bytes;
             drop(state);
-            self.wake_all();
+            self.changed.notify_waiters();
         }
     }
 
@@ -260,13 +260,8 @@ impl CommitQueue {
         if self.generation() == generation {
             // A second failure follows from the first.
             let _ = self.failure.set(Arc::new(error));
-            self.wake_all();
+            self.changed.notify_waiters();
         }
-    }
-
-    /// Wakes all that wait for a state.
-    fn wake_all(&self) {
-        self.changed.notify_waiters();
     }
 
     /// How often the directory was opened anew.

@@ -19,8 +19,8 @@ use zoolet_storage::{CompleteSnapshot, SnapshotDir, StorageError};
 use crate::durable::queue::{CommitQueue, Work};
 
 /// How much is copied at once: a number of znodes, or of bytes of paths and data.
-const SLICE: usize = 500;
-const SLICE_BYTES: usize = 256 << 10;
+pub(crate) const SLICE: usize = 500;
+pub(crate) const SLICE_BYTES: usize = 256 << 10;
 /// After this much work its thread rests for a multiple of it while others write: their syncs wait for all that the disk was given
 /// before, and they may need the processor.
 const WORK: Duration = Duration::from_micros(500);
@@ -36,8 +36,8 @@ pub(crate) trait SnapshotSource: Send + Sync {
     /// the state that it has left.
     fn begin(&self, begun: Box<dyn FnOnce() + '_>) -> Option<SnapshotStart>;
 
-    /// Passes the next znodes on, up to `max` of them or to `bytes` bytes. Returns whether there are more.
-    fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool;
+    /// Passes the next [`SLICE`] of znodes on. Returns whether there are more.
+    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> bool;
 
     /// Ends the snapshot, complete or not.
     fn end(&self);
@@ -131,7 +131,7 @@ impl SnapshotJob {
         let mut writer = self.dir.begin(header, &sessions)?;
         let mut slice = Vec::with_capacity(SLICE);
         loop {
-            let more = self.source.slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record));
+            let more = self.source.slice(&mut |record| slice.push(record));
             // After the slice: a directory that was opened anew has no more znodes of this snapshot, which is then not whole.
             if self.is_given_up() {
                 return Ok(None);
@@ -178,7 +178,7 @@ impl SnapshotJob {
 }
 
 /// The tree being copied. It keeps what changes meanwhile until this is dropped.
-struct SnapshotCopy<'s>(&'s dyn SnapshotSource);
+pub(crate) struct SnapshotCopy<'s>(pub(crate) &'s dyn SnapshotSource);
 
 impl Drop for SnapshotCopy<'_> {
     fn drop(&mut self) {

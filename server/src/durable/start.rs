@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
@@ -19,6 +19,7 @@ use crate::durable::gate::DurabilityGate;
 use crate::durable::log::{Log, LogSettings};
 use crate::durable::queue::{CommitQueue, Work};
 use crate::durable::snapshot::SnapshotSource;
+use crate::error::SnapshotError;
 
 /// How long a directory that is in use is tried at least, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -35,18 +36,15 @@ pub(crate) struct DurableConfig {
 pub(crate) struct ReadyLog {
     storage: Storage,
     work: mpsc::UnboundedReceiver<Work>,
-    pub(crate) queue: Arc<CommitQueue>,
-    config: DurableConfig,
-    report: RecoveryReport,
-    load_time: Duration,
+    pub(crate) handle: LogHandle,
 }
 
-/// A running log.
+/// What others need of a log.
 pub(crate) struct LogHandle {
     pub(crate) queue: Arc<CommitQueue>,
     /// Cancelled when it has ended and its files are closed.
     pub(crate) ended: CancellationToken,
-    config: DurableConfig,
+    pub(crate) config: DurableConfig,
     /// Whether zxids must stay in their epoch.
     pub(crate) keeps_epoch: bool,
     /// What was found when the directory was loaded.
@@ -88,11 +86,15 @@ impl DurableConfig {
                 loaded => {
                     let (storage, recovered) = loaded?;
                     let (queue, work) = CommitQueue::new(recovered.tree.last_zxid());
-                    let report = recovered.report.clone();
-                    return Ok((
-                        ReadyLog { storage, work, queue, config: self, report, load_time: begun.elapsed() },
-                        recovered,
-                    ));
+                    let handle = LogHandle {
+                        queue,
+                        ended: CancellationToken::new(),
+                        config: self,
+                        keeps_epoch: storage.keeps_epoch(),
+                        report: recovered.report.clone(),
+                        load_time: begun.elapsed(),
+                    };
+                    return Ok((ReadyLog { storage, work, handle }, recovered));
                 }
             }
         }
@@ -113,7 +115,7 @@ pub(crate) fn restore(mut core: CoreConfig, recovered: Recovered, now: Millis) -
 
 impl ReadyLog {
     pub(crate) fn gate(&self) -> DurabilityGate {
-        DurabilityGate::new(Arc::clone(&self.queue), self.config.clone())
+        DurabilityGate::new(Arc::clone(&self.handle.queue), self.handle.config.clone())
     }
 
     pub(crate) fn start(
@@ -123,7 +125,8 @@ impl ReadyLog {
         stop: &CancellationToken,
         span: &Span,
     ) -> Result<LogHandle, StorageError> {
-        let Self { storage, work, queue, config, report, load_time } = self;
+        let Self { storage, work, handle } = self;
+        let LogHandle { queue, ended, config, report, .. } = &handle;
         let settings = LogSettings {
             slow_sync: config.options.slow_sync,
             retain: config.options.retain,
@@ -131,17 +134,16 @@ impl ReadyLog {
             stop: stop.clone(),
             span: span.clone(),
         };
-        let (zxid, time) = loaded_snapshot(&report, clock);
+        let (zxid, time) = loaded_snapshot(report, clock);
         queue.note_snapshot(zxid, time);
-        let keeps_epoch = storage.keeps_epoch();
-        let log = Log::new(storage, (Arc::clone(&queue), work), source, settings);
+        let log = Log::new(storage, (Arc::clone(queue), work), source, settings);
         let fail = |source| StorageError::Io {
             action: "start the thread that writes",
             path: config.options.data_dir.clone(),
             source,
         };
-        let ended = log.start().map_err(fail)?;
-        Ok(LogHandle { queue, ended, config, keeps_epoch, report, load_time })
+        log.start(ended).map_err(fail)?;
+        Ok(handle)
     }
 }
 
@@ -170,18 +172,16 @@ pub struct DirectorySizes {
 }
 
 impl LogHandle {
-    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
-        &self.config.disk
+    /// Writes a snapshot, unless the newest one shows everything. Returns its zxid once it is durable.
+    pub(crate) async fn snapshot(&self) -> Result<Zxid, SnapshotError> {
+        let (request, outcome) = oneshot::channel();
+        self.queue.send(Work::Snapshot(request));
+        outcome.await.map_err(|_| SnapshotError::Stopped)?.map_err(SnapshotError::Storage)
     }
 
     /// The snapshots of the directory.
     pub(crate) fn snapshots(&self) -> SnapshotDir {
         SnapshotDir::new(Arc::clone(&self.config.disk), &self.config.options)
-    }
-
-    /// Whether trees keep their digest.
-    pub(crate) fn digests(&self) -> bool {
-        self.config.options.digests
     }
 
     pub(crate) async fn dirs(&self) -> DirectorySizes {

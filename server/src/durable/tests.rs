@@ -189,12 +189,12 @@ impl SnapshotSource for CountedSource {
         self.source.begin(begun)
     }
 
-    fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
+    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
         if let Some(act) = self.in_the_middle.lock().expect("no panic").take() {
             act();
             return true;
         }
-        self.source.slice(max, bytes, take)
+        self.source.slice(take)
     }
 
     fn end(&self) {
@@ -226,7 +226,8 @@ async fn a_snapshot_of_a_directory_that_was_reopened_ends_before_the_next_one_be
         in_the_middle: Mutex::new(Some(Box::new(reopen))),
     });
     let log = Log::new(storage, (Arc::clone(&queue), work), Arc::clone(&source) as _, settings());
-    let ended = log.start().expect("a task");
+    let ended = CancellationToken::new();
+    log.start(&ended).expect("a task");
     queue.send(Work::Snapshot(first.0));
     assert!(first.1.await.is_err());
     assert_eq!(second.1.await.expect("an answer").expect("a snapshot"), Zxid(1));

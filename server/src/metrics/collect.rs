@@ -11,6 +11,7 @@ use crate::engine::locked;
 use crate::metrics::Measures;
 use crate::metrics::{QuotaMetrics, ServerMetrics, SummaryValue};
 use crate::net::stats::whole_millis;
+use crate::observer::environment;
 use crate::shared::Shared;
 
 impl Shared {
@@ -42,7 +43,7 @@ impl Shared {
             admin: stats.admin().clone(),
             turns_open: self.turns.open.load(Relaxed),
             outbox_bytes: self.registry.budget.used(),
-            descriptors: descriptors(),
+            descriptors: environment::descriptors(),
             log: self.log.as_ref().map(|log| log.queue.metrics()),
             ..ServerMetrics::default()
         };
@@ -135,13 +136,4 @@ pub(crate) fn top_level_name(path: &str) -> Option<&str> {
     let name = path.strip_prefix('/')?;
     let name = name.split_once('/').map_or(name, |(first, _)| first);
     (!name.is_empty()).then_some(name)
-}
-
-/// How many descriptors this process has open, and how many it may have, if the system reports that.
-fn descriptors() -> Option<(usize, u64)> {
-    let open = std::fs::read_dir("/proc/self/fd").ok()?.count();
-    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
-    let max = line.split_whitespace().nth(3)?.parse().ok()?;
-    Some((open, max))
 }

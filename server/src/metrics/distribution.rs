@@ -109,12 +109,14 @@ impl Buckets {
     }
 }
 
-impl Distribution {
-    /// Quantiles are right to within a hundredth.
-    pub(super) fn new() -> Self {
+/// Quantiles are right to within a hundredth.
+impl Default for Distribution {
+    fn default() -> Self {
         Self::with_bits(7)
     }
+}
 
+impl Distribution {
     /// Quantiles are right to within a tenth, for which a tenth of the memory is needed.
     pub(super) fn coarse() -> Self {
         Self::with_bits(3)
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_last_ten_minutes_and_the_rest_is_for_ever() {
         let start = Instant::now();
-        let (mut timer, mut values) = (WindowTimer::new(start), Distribution::new());
+        let (mut timer, mut values) = (WindowTimer::new(start), Distribution::default());
         let at = |seconds| start + Duration::from_secs(seconds);
         values.record(1_000, 99);
         for (now, median) in [(0, Some(1_000)), (119, Some(1_000)), (599, Some(1_000)), (600, None)] {
@@ -243,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_quantile_is_within_a_hundredth_of_a_value_that_was_recorded() {
-        let mut values = Distribution::new();
+        let mut values = Distribution::default();
         (1..=100_000).for_each(|value| values.record(value, 1));
         let of = values.value(1_000.0).quantiles.expect("values");
         for (quantile, expected) in
@@ -259,7 +261,7 @@ mod tests {
 
     #[test]
     fn small_numbers_are_exact() {
-        let mut values = Distribution::new();
+        let mut values = Distribution::default();
         (0..=200).for_each(|value| values.record(value, 1));
         assert_eq!(values.value(1.0).quantiles.expect("values").p50, 100.0);
     }

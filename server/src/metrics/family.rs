@@ -1,6 +1,5 @@
 //! [`families`]: the table of metric families. Prometheus text, `mntr` and a program's own registry are made of it.
 
-use std::fmt;
 use std::sync::Arc;
 
 use zoolet_proto::Zxid;
@@ -9,7 +8,7 @@ use super::snapshot::{ByKey, LogMetrics, ResponseSize, ServerMetrics, SummaryVal
 use super::unmoved::UNMOVED;
 
 /// A family of metrics.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct MetricFamily {
     /// Its name: that of Apache ZooKeeper 3.9, or `zoolet_` and one of ours. The word `mntr` puts `zk_` before it.
     pub name: &'static str,
@@ -77,15 +76,6 @@ impl MetricFamily {
     /// Whether it is one of Apache ZooKeeper, by whose tools it is known.
     pub fn is_of_apache(self) -> bool {
         !self.name.starts_with("zoolet_")
-    }
-}
-
-impl fmt::Debug for MetricFamily {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MetricFamily")
-            .field("name", &self.name)
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
     }
 }
 

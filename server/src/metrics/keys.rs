@@ -31,7 +31,7 @@ pub(super) struct Keys {
     /// The same for each part of a multiRead.
     parts: Vec<Access>,
     /// Whether there are quotas that a write may exceed.
-    with_quotas: bool,
+    pub(super) with_quotas: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -63,10 +63,6 @@ impl Keys {
     /// None so far; with quotas, what exceeds them is counted.
     pub(super) fn new(with_quotas: bool) -> Self {
         Self { with_quotas, ..Self::default() }
-    }
-
-    pub(super) fn with_quotas(&self) -> bool {
-        self.with_quotas
     }
 
     /// Notes what a request is about that is executed next, if that is measured.

@@ -1,4 +1,4 @@
-//! What a server records while it measures. Without the feature `metrics` it never does, see `unmeasured.rs`.
+//! What a server records while it measures. Without the feature `metrics` it never does, and the compiler knows it.
 
 use std::time::Duration;
 
@@ -14,9 +14,15 @@ use crate::durable::Submitted;
 /// Times are recorded in microseconds, and read in milliseconds.
 const MILLIS: f64 = 1_000.0;
 
+/// A part of what is recorded. Without the feature there is no value of it: what records is compiled, and left out of a program.
+#[cfg(feature = "metrics")]
+type IfMeasured = ();
+#[cfg(not(feature = "metrics"))]
+type IfMeasured = std::convert::Infallible;
+
 /// What is recorded in turns. Boxed, as it is large and most servers have none.
 #[derive(Clone)]
-pub(crate) struct Measures(Box<TurnMeasures>);
+pub(crate) struct Measures(Box<TurnMeasures>, IfMeasured);
 
 #[derive(Clone)]
 struct TurnMeasures {
@@ -28,6 +34,12 @@ struct TurnMeasures {
     reads: u64,
     writes: u64,
     closes: u64,
+    keys: Keys,
+    recorded: TurnDistributions,
+}
+
+#[derive(Clone, Default)]
+struct TurnDistributions {
     read_latency: Distribution,
     update_latency: Distribution,
     queue_time: Distribution,
@@ -40,33 +52,12 @@ struct TurnMeasures {
     deleted: Distribution,
     changed: Distribution,
     children: Distribution,
-    keys: Keys,
 }
 
 impl Measures {
+    #[cfg(feature = "metrics")]
     pub(crate) fn new(now: Instant, with_quotas: bool) -> Self {
-        let new = Distribution::new;
-        Self(Box::new(TurnMeasures {
-            timer: WindowTimer::new(now),
-            began: now,
-            open: 0,
-            reads: 0,
-            writes: 0,
-            closes: 0,
-            read_latency: new(),
-            update_latency: new(),
-            queue_time: new(),
-            process_time: new(),
-            close_time: new(),
-            propagation: new(),
-            turn: new(),
-            turns_open: new(),
-            created: new(),
-            deleted: new(),
-            changed: new(),
-            children: new(),
-            keys: Keys::new(with_quotas),
-        }))
+        Self(Box::new(TurnMeasures::new(now, with_quotas)), ())
     }
 
     /// Begins a turn; with it, as many are open.
@@ -97,14 +88,14 @@ impl Measures {
         let requests = reads + writes;
         self.0.reads += reads;
         self.0.writes += writes;
-        self.0.queue_time.record_time(self.0.began.saturating_duration_since(read), requests);
-        self.0.turns_open.record(self.0.open as u64, requests);
+        self.0.recorded.queue_time.record_time(self.0.began.saturating_duration_since(read), requests);
+        self.0.recorded.turns_open.record(self.0.open as u64, requests);
     }
 
     /// Counts requests that were answered after this time.
     pub(crate) fn answered(&mut self, took: Duration, reads: u64, writes: u64) {
-        self.0.read_latency.record_time(took, reads);
-        self.0.update_latency.record_time(took, writes);
+        self.0.recorded.read_latency.record_time(took, reads);
+        self.0.recorded.update_latency.record_time(took, writes);
     }
 
     /// Counts what executed requests have led to.
@@ -136,10 +127,10 @@ impl Measures {
 
     fn watched(&mut self, kind: EventType, watchers: u64) {
         match kind {
-            EventType::NodeCreated => self.0.created.record(watchers, 1),
-            EventType::NodeDeleted => self.0.deleted.record(watchers, 1),
-            EventType::NodeDataChanged => self.0.changed.record(watchers, 1),
-            EventType::NodeChildrenChanged => self.0.children.record(watchers, 1),
+            EventType::NodeCreated => self.0.recorded.created.record(watchers, 1),
+            EventType::NodeDeleted => self.0.recorded.deleted.record(watchers, 1),
+            EventType::NodeDataChanged => self.0.recorded.changed.record(watchers, 1),
+            EventType::NodeChildrenChanged => self.0.recorded.children.record(watchers, 1),
             _ => {}
         }
     }
@@ -148,25 +139,26 @@ impl Measures {
     pub(crate) fn end_turn(&mut self, now: Instant) {
         let TurnMeasures { reads, writes, closes, .. } = *self.0;
         let took = now.saturating_duration_since(self.0.began);
-        self.0.turn.record_time(took, 1);
+        self.0.recorded.turn.record_time(took, 1);
         let requests = reads + writes;
         let share = took / u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
-        self.0.process_time.record_time(share, requests);
-        self.0.close_time.record_time(share, closes);
-        self.0.propagation.record_time(took, writes);
+        self.0.recorded.process_time.record_time(share, requests);
+        self.0.recorded.close_time.record_time(share, closes);
+        self.0.recorded.propagation.record_time(took, writes);
         (self.0.reads, self.0.writes, self.0.closes) = (0, 0, 0);
     }
 
     fn move_on(&mut self, now: Instant) {
         let windows = self.0.timer.ended(now);
         if windows > 0 {
-            self.0.distributions().for_each(|distribution| distribution.move_on(windows));
+            let TurnMeasures { keys, recorded, .. } = &mut *self.0;
+            recorded.all().into_iter().chain(keys.distributions()).for_each(|of| of.move_on(windows));
         }
     }
 
     /// Forgets what was recorded.
     pub(crate) fn reset(&mut self, now: Instant) {
-        *self = Self::new(now, self.0.keys.with_quotas());
+        *self.0 = TurnMeasures::new(now, self.0.keys.with_quotas);
     }
 
     /// A copy, to be looked at when the engine is free again.
@@ -176,9 +168,9 @@ impl Measures {
     }
 
     pub(crate) fn write(&self, metrics: &mut ServerMetrics) {
-        let of = &*self.0;
+        let of = &self.0.recorded;
         metrics.is_measured = true;
-        of.keys.write(&mut metrics.summaries, &mut metrics.quota_exceeded);
+        self.0.keys.write(&mut metrics.summaries, &mut metrics.quota_exceeded);
         metrics.summaries = Summaries {
             read_latency_ms: of.read_latency.value(MILLIS),
             update_latency_ms: of.update_latency.value(MILLIS),
@@ -198,8 +190,23 @@ impl Measures {
 }
 
 impl TurnMeasures {
-    fn distributions(&mut self) -> impl Iterator<Item = &mut Distribution> {
-        let own = [
+    fn new(now: Instant, with_quotas: bool) -> Self {
+        Self {
+            timer: WindowTimer::new(now),
+            began: now,
+            open: 0,
+            reads: 0,
+            writes: 0,
+            closes: 0,
+            keys: Keys::new(with_quotas),
+            recorded: TurnDistributions::default(),
+        }
+    }
+}
+
+impl TurnDistributions {
+    fn all(&mut self) -> [&mut Distribution; 12] {
+        [
             &mut self.read_latency,
             &mut self.update_latency,
             &mut self.queue_time,
@@ -212,14 +219,13 @@ impl TurnMeasures {
             &mut self.deleted,
             &mut self.changed,
             &mut self.children,
-        ];
-        own.into_iter().chain(self.keys.distributions())
+        ]
     }
 }
 
 /// What is recorded of the log and of snapshots.
 #[derive(Clone)]
-pub(crate) struct LogMeasures(Box<DiskMeasures>);
+pub(crate) struct LogMeasures(Box<DiskMeasures>, IfMeasured);
 
 #[derive(Clone)]
 struct DiskMeasures {
@@ -233,17 +239,9 @@ struct DiskMeasures {
 }
 
 impl LogMeasures {
+    #[cfg(feature = "metrics")]
     pub(crate) fn new(now: Instant) -> Self {
-        let new = Distribution::new;
-        Self(Box::new(DiskMeasures {
-            timer: WindowTimer::new(now),
-            sync: new(),
-            batch: new(),
-            queue: new(),
-            all: new(),
-            process: new(),
-            snapshot: new(),
-        }))
+        Self(Box::new(DiskMeasures::new(now)), ())
     }
 
     /// Counts a sync: what it has made durable, when the log took that, and when the sync began and ended.
@@ -276,7 +274,7 @@ impl LogMeasures {
 
     /// Forgets what was recorded.
     pub(crate) fn reset(&mut self, now: Instant) {
-        *self = Self::new(now);
+        *self.0 = DiskMeasures::new(now);
     }
 
     /// A copy, to be looked at when the log may go on.
@@ -296,5 +294,19 @@ impl LogMeasures {
         summaries.snapshot_ms = snapshot.value(MILLIS);
         // A transaction is shown when it is on disk.
         summaries.propagation_ms = summaries.log_ms.clone();
+    }
+}
+
+impl DiskMeasures {
+    fn new(now: Instant) -> Self {
+        Self {
+            timer: WindowTimer::new(now),
+            sync: Distribution::default(),
+            batch: Distribution::default(),
+            queue: Distribution::default(),
+            all: Distribution::default(),
+            process: Distribution::default(),
+            snapshot: Distribution::default(),
+        }
     }
 }

@@ -23,21 +23,15 @@
 //! ```
 
 mod collect;
-#[cfg(feature = "metrics")]
 mod distribution;
 mod family;
-#[cfg(feature = "metrics")]
 mod keys;
-#[cfg(feature = "metrics")]
 mod measures;
 mod mntr;
 mod snapshot;
-#[cfg(not(feature = "metrics"))]
-mod unmeasured;
 mod unmoved;
 
 pub use family::{MetricFamily, MetricKind, MetricValue, families};
-#[cfg(feature = "metrics")]
 pub(crate) use measures::{LogMeasures, Measures};
 pub(crate) use mntr::mntr;
 pub use mntr::monitor_values;
@@ -45,5 +39,3 @@ pub use snapshot::{
     AdminCounts, ByKey, LogMetrics, Quantiles, QuotaMetrics, ResponseSize, ServerMetrics, Summaries,
     SummaryValue,
 };
-#[cfg(not(feature = "metrics"))]
-pub(crate) use unmeasured::{LogMeasures, Measures};

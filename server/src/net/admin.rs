@@ -14,6 +14,9 @@ use crate::net::registry::Peer;
 use crate::observer::{ObservedConnection, ServerSummary, environment};
 use crate::shared::{BoxedFuture, Shared};
 
+/// The answer of a server that has stopped.
+const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
+
 impl Shared {
     /// The text that answers `word`, which `asker` has sent; `rest` is what follows it. If the state machine has several
     /// replicas, it is that of the replica that serves the connection, as far as replicas differ.
@@ -28,7 +31,7 @@ impl Shared {
         self.stats.received.fetch_add(1, Relaxed);
         self.stats.handled.fetch_add(1, Relaxed);
         Box::pin(async move {
-            let text = self.text(word, asker.replica, rest).await;
+            let text = self.text(word, asker.replica, rest).await.unwrap_or_else(|| NOT_SERVING.to_owned());
             // It may show what no client may know before it is durable, or ever if the log has failed.
             if word != Word::Ruok && !self.is_durable().await {
                 return String::new();
@@ -38,32 +41,33 @@ impl Shared {
         })
     }
 
-    async fn text(&self, word: Word, at: usize, rest: &mut (dyn AsyncRead + Unpin + Send)) -> String {
+    /// `None` once the server has stopped.
+    async fn text(&self, word: Word, at: usize, rest: &mut (dyn AsyncRead + Unpin + Send)) -> Option<String> {
         // As with `readonlymode.enabled`: clients use it to find a server that takes writes.
         let read_only_mode = self.replicas > 1 && word == Word::Isro;
         let listed = word == Word::Srvr || self.net.words.contains(&word);
         if !listed && !read_only_mode {
-            return format!("{} is not executed because it is not in the whitelist.\n", word.name());
+            return Some(format!("{} is not executed because it is not in the whitelist.\n", word.name()));
         }
         // The memory that a long list takes while its text is made is taken once.
         let is_list =
             [Word::Stat, Word::Cons, Word::Dump, Word::Wchs, Word::Wchc, Word::Wchp].contains(&word);
         let _turn = if is_list { Some(self.listing.lock().await) } else { None };
-        match word {
+        let text = match word {
             Word::Ruok => "imok".to_owned(),
             Word::Isro => self.isro(at),
             Word::Gtmk => self.stats.trace_mask.load(Relaxed).to_string(),
             Word::Stmk => self.set_trace_mask(rest).await,
-            Word::Srvr => self.srvr(at, String::new()),
-            Word::Stat => self.srvr(at, self.clients(at).await),
-            Word::Conf => self.conf().await,
-            Word::Cons => self.cons(at).await,
+            Word::Srvr => self.srvr(at, String::new())?,
+            Word::Stat => self.srvr(at, self.clients(at).await)?,
+            Word::Conf => self.conf().await?,
+            Word::Cons => self.cons(at).await?,
             Word::Envi => envi(),
-            Word::Mntr => self.mntr(at),
-            Word::Dump => self.dump().await.unwrap_or_else(not_serving),
-            Word::Wchs => self.wchs(at).await.unwrap_or_else(not_serving),
-            Word::Wchc => self.wchc(at).await.unwrap_or_else(not_serving),
-            Word::Wchp => self.wchp(at).await.unwrap_or_else(not_serving),
+            Word::Mntr => self.mntr(at)?,
+            Word::Dump => self.dump().await?,
+            Word::Wchs => self.wchs(at).await?,
+            Word::Wchc => self.wchc(at).await?,
+            Word::Wchp => self.wchp(at).await?,
             Word::Dirs => {
                 let dirs = self.dirs().await;
                 format!("datadir_size: {}\nlogdir_size: {}\n", dirs.data_size, dirs.log_size)
@@ -78,7 +82,8 @@ impl Shared {
             }
             // No digest of the tree is kept.
             Word::Hash | Word::TelnetClose => String::new(),
-        }
+        };
+        Some(text)
     }
 
     /// `stmk`, the only word with an argument: eight bytes. Answers nothing if they do not arrive.
@@ -103,8 +108,8 @@ impl Shared {
         text
     }
 
-    fn srvr(&self, at: usize, clients: String) -> String {
-        let Some(ServerSummary {
+    fn srvr(&self, at: usize, clients: String) -> Option<String> {
+        let ServerSummary {
             version,
             mode,
             zxid,
@@ -115,10 +120,7 @@ impl Shared {
             outstanding,
             znodes,
             ..
-        }) = self.summary(at)
-        else {
-            return not_serving();
-        };
+        } = self.summary(at)?;
         let read_only = mode == ServerMode::ReadOnly;
         let read_only = if read_only { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
         let mut text = format!("Zookeeper version: {version}\n{read_only}{clients}");
@@ -131,15 +133,15 @@ impl Shared {
             latency.max.trunc(),
             zxid.0,
         );
-        text
+        Some(text)
     }
 
-    async fn conf(&self) -> String {
-        let Some(config) = self.configuration().await else { return not_serving() };
+    async fn conf(&self) -> Option<String> {
+        let config = self.configuration().await?;
         let [port, secure] =
             [config.client_port, config.secure_client_port].map(|port| port.map_or(-1, i32::from));
         let DirectorySizes { data, log, data_size, log_size } = config.directories;
-        format!(
+        Some(format!(
             "clientPort={port}\nsecureClientPort={secure}\ndataDir={data}\ndataDirSize={data_size}\n\
              dataLogDir={log}\ndataLogSize={log_size}\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\nmaxSessionTimeout={}\n\
              clientPortListenBacklog={}\nserverId=0\n",
@@ -148,30 +150,25 @@ impl Shared {
             config.min_session_timeout,
             config.max_session_timeout,
             config.listen_backlog,
-        )
+        ))
     }
 
-    async fn cons(&self, at: usize) -> String {
-        let Some(connections) = self.connections(Some(at)).await else { return not_serving() };
+    async fn cons(&self, at: usize) -> Option<String> {
         let mut text = String::new();
-        for connection in connections {
+        for connection in self.connections(Some(at)).await? {
             text.push_str(&brief(&connection));
             text.push_str(&in_session(&connection));
             text.push_str(")\n");
         }
         text.push('\n');
-        text
+        Some(text)
     }
 
-    fn mntr(&self, at: usize) -> String {
-        let Some(summary) = self.summary(at) else { return not_serving() };
+    fn mntr(&self, at: usize) -> Option<String> {
+        let summary = self.summary(at)?;
         let rest = mntr(&self.metrics(at));
-        format!("zk_version\t{}\nzk_server_state\t{}\n{rest}", summary.version, summary.mode)
+        Some(format!("zk_version\t{}\nzk_server_state\t{}\n{rest}", summary.version, summary.mode))
     }
-}
-
-fn not_serving() -> String {
-    "This ZooKeeper instance is not currently serving requests\n".to_owned()
 }
 
 /// What `stat` and `cons` both print of a connection, without the closing bracket.

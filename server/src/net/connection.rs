@@ -84,7 +84,7 @@ impl Connection {
         self.submit(&mut smallvec![Input::Closed]).await;
         let reason = reason.unwrap_or_else(|panic| resume_unwind(panic));
         self.log_closed(&reason);
-        let close = async {
+        let close = pin!(async {
             let asked = match reason {
                 CloseReason::Close(_) => return,
                 CloseReason::Flushed { asked } => asked,
@@ -96,13 +96,9 @@ impl Connection {
                 }
             };
             let _ = timeout(LINGER, linger(&mut reader, &mut writer, asked)).await;
-        };
+        });
         // A server that stops waits for no peer.
-        tokio::select! {
-            biased;
-            () = self.shared.stop.cancelled() => {}
-            () = close => {}
-        }
+        self.shared.stop.run_until_cancelled(close).await;
     }
 
     /// Reads and writes until either ends.
@@ -126,11 +122,7 @@ impl Connection {
         outbox.abort();
         let mut nothing = pin!(pending());
         let reading = poll_fn(|cx| outbox.poll_loops(cx, nothing.as_mut(), reading.as_mut()));
-        tokio::select! {
-            biased;
-            () = self.shared.stop.cancelled() => {}
-            _ = timeout(LINGER, reading) => {}
-        }
+        self.shared.stop.run_until_cancelled(pin!(timeout(LINGER, reading))).await;
         CloseReason::Close(lost(&error))
     }
 

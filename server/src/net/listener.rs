@@ -25,24 +25,22 @@ pub(crate) enum PortKind {
 }
 
 /// Listens on each of the addresses: the first that it resolves to and that this machine has. No socket accepts a
-/// connection before all are bound, as a client that connects must be answered.
-pub(crate) async fn listen(addrs: &[String], backlog: u32) -> Result<Vec<TcpListener>, StartError> {
+/// connection before all are bound, as a client that connects must be answered. Returns the addresses with the actual ports as well.
+pub(crate) async fn listen(
+    addrs: &[String],
+    backlog: u32,
+) -> Result<(Vec<SocketAddr>, Vec<TcpListener>), StartError> {
     let fail = |addr: &String, source| StartError::Bind { addr: addr.clone(), source };
     let mut sockets = Vec::with_capacity(addrs.len());
     for addr in addrs {
         let socket = lookup_host(addr).await.and_then(|found| first_here(in_order(found)));
         sockets.push(socket.map_err(|source| fail(addr, source))?);
     }
-    let listen = |(addr, socket): (_, TcpSocket)| socket.listen(backlog).map_err(|source| fail(addr, source));
-    addrs.iter().zip(sockets).map(listen).collect()
-}
-
-/// The addresses that sockets listen on, with the actual ports.
-pub(crate) fn addrs(binds: &[String], listeners: &[TcpListener]) -> Result<Vec<SocketAddr>, StartError> {
-    let addr_of = |(addr, listener): (&String, &TcpListener)| {
-        listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })
+    let listen = |(addr, socket): (_, TcpSocket)| {
+        let listener = socket.listen(backlog).and_then(|listener| Ok((listener.local_addr()?, listener)));
+        listener.map_err(|source| fail(addr, source))
     };
-    binds.iter().zip(listeners).map(addr_of).collect()
+    addrs.iter().zip(sockets).map(listen).collect()
 }
 
 /// The addresses of a name in the order in which they are tried. IPv4 comes first, as in Java: if `localhost` is both, it
@@ -101,11 +99,7 @@ fn bind(socket: &TcpSocket, addr: SocketAddr) -> io::Result<()> {
 /// Accepts connections until the server is stopped.
 pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, replica: usize, kind: PortKind) {
     loop {
-        let accepted = tokio::select! {
-            biased;
-            () = shared.stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
-        };
+        let Some(accepted) = shared.stop.run_until_cancelled(listener.accept()).await else { return };
         match accepted {
             Ok((stream, peer)) => admit(&shared, stream, peer, replica, kind),
             // The peer left the backlog; the next one may be there.

@@ -26,28 +26,32 @@ impl Shared {
     }
 
     pub(crate) async fn wchc(&self, at: usize) -> Option<String> {
-        let (watches, names) = self.named_watches(at).await?;
-        let text = grouped(watches.iter().map(|watch| (&*names[&watch.conn], &*watch.path))).await;
-        drop_in_slices(watches).await;
-        Some(text)
+        self.grouped_watches(at, |session, path| (session, path)).await
     }
 
     pub(crate) async fn wchp(&self, at: usize) -> Option<String> {
-        let (watches, names) = self.named_watches(at).await?;
-        let text = grouped(watches.iter().map(|watch| (&*watch.path, &*names[&watch.conn]))).await;
-        drop_in_slices(watches).await;
-        Some(text)
+        self.grouped_watches(at, |session, path| (path, session)).await
     }
 
-    /// The watches on znodes themselves, and the names of the sessions of all connections that have watches.
-    async fn named_watches(&self, at: usize) -> Option<(Vec<ObservedWatch>, HashMap<ConnId, String>)> {
+    /// The watches on znodes themselves: `pair` makes a heading and a line of the name of a session and a path.
+    async fn grouped_watches(
+        &self,
+        at: usize,
+        pair: for<'t> fn(&'t str, &'t str) -> (&'t str, &'t str),
+    ) -> Option<String> {
         let watches = self.watches(at).await?;
-        let mut names = HashMap::new();
+        let mut names = HashMap::<ConnId, String>::new();
         for (made, watch) in watches.iter().enumerate() {
             names.entry(watch.conn).or_insert_with(|| watch.session.to_string());
             pause(made).await;
         }
-        Some((watches, names))
+        let text = grouped(watches.iter().map(|watch| pair(&names[&watch.conn], &watch.path))).await;
+        // The memory of a long list is freed in slices.
+        for (freed, watch) in watches.into_iter().enumerate() {
+            drop(watch);
+            pause(freed).await;
+        }
+        Some(text)
     }
 
     pub(crate) async fn dump(&self) -> Option<String> {
@@ -111,12 +115,4 @@ async fn grouped<'t>(pairs: impl Iterator<Item = (&'t str, &'t str)>) -> String 
     }
     text.push('\n');
     text
-}
-
-/// Frees the memory of a long list in slices.
-async fn drop_in_slices(watches: Vec<ObservedWatch>) {
-    for (freed, watch) in watches.into_iter().enumerate() {
-        drop(watch);
-        pause(freed).await;
-    }
 }

@@ -183,9 +183,7 @@ impl Latency {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnStats {
     pub(crate) sent: u64,
-    /// The opcode of the last request as it was on the wire.
-    pub(crate) last_op: Option<i32>,
-    pub(crate) last_xid: Option<Xid>,
+    pub(crate) last: Option<LastRequest>,
     pub(crate) last_zxid: Option<Zxid>,
     pub(crate) last_response: Option<Millis>,
     pub(crate) last_latency: i64,
@@ -197,10 +195,9 @@ impl ConnStats {
     pub(crate) fn record(&mut self, now: Millis, micros: i64, executed: &Executed) {
         self.latency.record(micros, executed.requests);
         self.last_latency = micros;
-        if let Some(LastRequest { op, xid }) = executed.last {
+        if let Some(last) = executed.last {
+            self.last = Some(last.after(self.last));
             self.last_response = Some(now);
-            self.last_op = Some(op);
-            self.last_xid = (xid.0 >= 0).then_some(xid).or(self.last_xid);
             self.last_zxid = Some(executed.zxid);
         }
     }

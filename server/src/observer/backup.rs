@@ -8,24 +8,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio::sync::OwnedMutexGuard;
 use zoolet_proto::Zxid;
-use zoolet_server_core::{Tree, ZnodeRecord};
+use zoolet_server_core::Tree;
 use zoolet_storage::disk::{Disk, DiskFile, RealDisk};
 use zoolet_storage::{SnapshotDir, SnapshotSpool, SpooledState, StorageError, StorageOptions};
 
 use super::Observer;
-use crate::durable::{Work, run_on_disk};
-use crate::engine::locked;
+use crate::durable::{SLICE, SnapshotCopy, SnapshotSource, run_on_disk};
 use crate::error::SnapshotError;
 use crate::shared::Shared;
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
-
-/// How much of the tree is copied between two turns.
-const SLICE: usize = 500;
-const SLICE_BYTES: usize = 256 << 10;
 
 /// A snapshot that can be read.
 #[derive(Debug)]
@@ -33,7 +28,7 @@ pub struct TakenSnapshot {
     zxid: Zxid,
     len: u64,
     disk: Arc<dyn Disk>,
-    /// Taken while it is read.
+    /// Taken while it is read. Absent at the end.
     file: Option<Box<dyn DiskFile>>,
     at: u64,
 }
@@ -77,11 +72,8 @@ impl Observer {
         let storage = |error| SnapshotError::Storage(Arc::new(error));
         let (disk, dir, zxid) = match &shared.log {
             Some(log) => {
-                let (request, outcome) = oneshot::channel();
-                log.queue.send(Work::Snapshot(request));
-                let outcome = outcome.await.map_err(|_| SnapshotError::Stopped)?;
-                let zxid = outcome.map_err(SnapshotError::Storage)?;
-                (Arc::clone(log.disk()), log.snapshots(), zxid)
+                let zxid = log.snapshot().await?;
+                (Arc::clone(&log.config.disk), log.snapshots(), zxid)
             }
             None => {
                 let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -94,10 +86,8 @@ impl Observer {
                 (disk, dir, written.map_err(storage)?.ok_or(SnapshotError::Stopped)?)
             }
         };
-        let opened = {
-            let disk = Arc::clone(&disk);
-            run_on_disk(&*Arc::clone(&disk), move || open(&*disk, &dir, zxid)).await
-        };
+        let opens = Arc::clone(&disk);
+        let opened = run_on_disk(&*disk, move || open(&*opens, &dir, zxid)).await;
         let (file, len) = opened.map_err(storage)?;
         Ok(TakenSnapshot { zxid, len, disk, file: Some(file), at: 0 })
     }
@@ -114,13 +104,11 @@ impl Observer {
         }
         let turn = Arc::clone(&shared.backup).lock_owned().await;
         let (disk, dir) = match &shared.log {
-            Some(log) => (Arc::clone(log.disk()), log.snapshots().path().to_owned()),
+            Some(log) => (Arc::clone(&log.config.disk), log.snapshots().path().to_owned()),
             None => (Arc::new(RealDisk) as Arc<dyn Disk>, spool.to_owned()),
         };
-        let created = {
-            let disk = Arc::clone(&disk);
-            run_on_disk(&*Arc::clone(&disk), move || SnapshotSpool::create(disk, &dir)).await?
-        };
+        let creates = Arc::clone(&disk);
+        let created = run_on_disk(&*disk, move || SnapshotSpool::create(creates, &dir)).await?;
         Ok(StateRestore { observer: self.clone(), disk, spool: Some(created), _turn: turn })
     }
 }
@@ -155,14 +143,12 @@ impl TakenSnapshot {
         };
         let (file, piece) = run_on_disk(&*self.disk, read).await;
         let piece = piece?;
-        self.at += piece.len() as u64;
-        if self.at < self.len && !piece.is_empty() {
-            self.file = Some(file);
-        }
-        if piece.is_empty() && self.at < self.len {
+        if piece.is_empty() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok((!piece.is_empty()).then(|| piece.into()))
+        self.at += piece.len() as u64;
+        self.file = Some(file).filter(|_| self.at < self.len);
+        Ok(Some(piece.into()))
     }
 }
 
@@ -195,7 +181,7 @@ impl StateRestore {
     pub async fn finish(mut self) -> Result<Zxid, RestoreError> {
         let spool = self.spool.take().ok_or_else(lost)?;
         let shared = self.observer.shared().ok_or(RestoreError::Stopped)?;
-        let digests = shared.log.as_ref().is_some_and(|log| log.digests());
+        let digests = shared.log.as_ref().is_some_and(|log| log.config.options.digests);
         let loaded = run_on_disk(&*self.disk, move || spool.load(digests).map(|state| (state, spool))).await;
         let (state, spool) = loaded.map_err(|error| match error {
             StorageError::Damaged(damage) => RestoreError::Refused(damage.reason),
@@ -235,28 +221,15 @@ fn create_error(dir: &SnapshotDir, source: io::Error) -> StorageError {
 
 /// Writes a snapshot of a server in memory, whose tree keeps no digest. `None` if the server has stopped.
 fn write(shared: &Shared, dir: &SnapshotDir) -> Result<Option<Zxid>, StorageError> {
-    /// Ends the snapshot, complete or not.
-    struct Walk<'s>(&'s Shared);
-    impl Drop for Walk<'_> {
-        fn drop(&mut self) {
-            locked(&self.0.engine).bus.core_mut().end_snapshot();
-        }
-    }
-    let Some((mut header, sessions)) = shared.turns.act(|engine, _| engine.bus.core_mut().begin_snapshot())
-    else {
-        return Ok(None);
-    };
-    let _walk = Walk(shared);
+    let source: &dyn SnapshotSource = &*shared.engine;
+    let Some((mut header, sessions)) = source.begin(Box::new(|| {})) else { return Ok(None) };
+    let _copy = SnapshotCopy(source);
     let zxid = header.zxid;
     header.digest = None;
     let mut writer = dir.begin(header, &sessions)?;
     let (mut digest, mut slice, mut more) = (0_u64, Vec::with_capacity(SLICE), true);
     while more {
-        more = locked(&shared.engine).bus.core_mut().next_slice(
-            SLICE,
-            SLICE_BYTES,
-            &mut |record: ZnodeRecord| slice.push(record),
-        );
+        more = source.slice(&mut |record| slice.push(record));
         for record in slice.drain(..) {
             digest = digest.wrapping_add(record.digest());
             writer.add(&record)?;

@@ -1,5 +1,7 @@
 //! Settings and directories.
 
+use std::net::SocketAddr;
+
 use zoolet_server_core::Core;
 
 use crate::durable::DirectorySizes;
@@ -38,8 +40,8 @@ impl Shared {
         };
         let (tick_time, min_session_timeout, max_session_timeout) = self.turns.read(question)?;
         Some(ServerConfiguration {
-            client_port: self.client_port,
-            secure_client_port: self.secure_client_port(),
+            client_port: self.addrs.first().map(SocketAddr::port),
+            secure_client_port: self.tls_addrs.first().map(SocketAddr::port),
             directories: self.dirs().await,
             tick_time,
             max_connections_per_ip: self.net.max_per_ip,
@@ -47,16 +49,6 @@ impl Shared {
             max_session_timeout,
             listen_backlog: self.net.backlog,
         })
-    }
-
-    #[cfg(feature = "tls")]
-    fn secure_client_port(&self) -> Option<u16> {
-        self.tls.as_ref().and_then(|tls| tls.addrs.first()).map(std::net::SocketAddr::port)
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn secure_client_port(&self) -> Option<u16> {
-        None
     }
 
     /// What the data directory takes. A server in memory has none, and says so: tools that split the lines of `conf` fail on an empty

@@ -46,12 +46,9 @@ impl Observer {
     ///
     /// # Cancel safety
     /// It is asked or not.
-    pub async fn look<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&Core) -> T + Send + 'static,
-    ) -> Option<T> {
+    pub async fn look<T>(&self, question: impl FnOnce(&Core) -> T) -> Option<T> {
         let shared = self.shared()?;
-        let answer = shared.act_later(move |engine, _| question(engine.bus.core())).await?;
+        let answer = shared.act_later(|engine, _| question(engine.bus.core())).await?;
         shared.is_durable().await.then_some(answer)
     }
 
@@ -79,10 +76,7 @@ impl Observer {
         let stop = shared.stop.clone();
         // The wait may be long, and must not keep the state of a stopped server.
         drop(shared);
-        let recent = tokio::select! {
-            recent = follower.after(after, max) => recent,
-            () = stop.cancelled() => return None,
-        };
+        let recent = stop.run_until_cancelled(follower.after(after, max)).await?;
         self.shared()?.is_durable().await.then_some(recent)
     }
 

@@ -33,9 +33,9 @@ pub use backup::{RestoreError, StateRestore, TakenSnapshot};
 pub use configuration::ServerConfiguration;
 pub use connections::ObservedConnection;
 pub use inspect::{ConnectionSource, ServerLoad};
-pub use sessions::ObservedSession;
 pub use summary::{RequestLatency, ServerSummary};
 pub use watches::ObservedWatch;
+pub use zoolet_server_core::SessionView as ObservedSession;
 
 /// A handle that looks at a running server. It does not keep the server running: once that has stopped, every method returns
 /// `None`. Clones look at the same server.
@@ -207,20 +207,13 @@ impl Shared {
     }
 
     /// Reads the state of a replica, after the tasks that are ready to run.
-    pub(crate) async fn read_later<T: Send + 'static>(
-        &self,
-        at: usize,
-        question: impl FnOnce(&Core) -> T + Send + 'static,
-    ) -> Option<T> {
-        self.act_later(move |engine, _| question(engine.bus.machine().replica(at))).await
+    pub(crate) async fn read_later<T>(&self, at: usize, question: impl FnOnce(&Core) -> T) -> Option<T> {
+        self.act_later(|engine, _| question(engine.bus.machine().replica(at))).await
     }
 
     /// Calls the engine after the sockets were polled: a task that is answered each time it asks keeps a runtime of one
     /// thread from that.
-    pub(crate) async fn act_later<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut Engine, Millis) -> T + Send + 'static,
-    ) -> Option<T> {
+    pub(crate) async fn act_later<T>(&self, act: impl FnOnce(&mut Engine, Millis) -> T) -> Option<T> {
         yield_now().await;
         self.turns.act(act)
     }

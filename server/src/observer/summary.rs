@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use zoolet_proto::Zxid;
 use zoolet_server_core::ServerMode;
 
-use crate::engine::Engine;
 use crate::net::stats::Latency;
 use crate::observer::environment;
 use crate::shared::Shared;
@@ -77,7 +76,9 @@ impl From<Latency> for RequestLatency {
 impl Shared {
     pub(crate) fn summary(&self, at: usize) -> Option<ServerSummary> {
         let connections = self.peers(Some(at)).len();
-        let summary = move |engine: &mut Engine, _| {
+        // Outside of the turn: the system is asked.
+        let descriptors = environment::descriptors();
+        self.turns.act(move |engine, now| {
             let machine = engine.bus.machine();
             let (core, stats) = (machine.replica(at), &engine.bus.stats);
             ServerSummary {
@@ -98,13 +99,9 @@ impl Shared {
                 rejected: stats.rejected.load(Relaxed),
                 expired: stats.expired.load(Relaxed),
                 latency: stats.latency().into(),
-                uptime: 0,
-                descriptors: None,
+                uptime: now.0 - stats.started.0,
+                descriptors,
             }
-        };
-        let summary = self.turns.act(summary)?;
-        let uptime = self.now().0 - self.stats.started.0;
-        // Outside of the turn: the system is asked.
-        Some(ServerSummary { uptime, descriptors: environment::descriptors(), ..summary })
+        })
     }
 }

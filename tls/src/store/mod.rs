@@ -152,9 +152,8 @@ impl Store {
         let password = password.as_deref();
         let entry = self.kind_of(&bytes).and_then(|kind| match kind {
             StoreKind::Pem => pem::identity(&bytes, password),
-            StoreKind::Pkcs12 => pkcs12::identity(&bytes, password.unwrap_or_default())
-                .map_err(|error| named_password(error, password)),
-            StoreKind::Jks => jks::identity(&bytes, password.ok_or_else(jks_without_password)?),
+            StoreKind::Pkcs12 => pkcs12::identity(&bytes, password),
+            StoreKind::Jks => jks::identity(&bytes, jks_password(password)?),
         });
         let entry = entry.and_then(|entry| {
             let none = || match &self.key {
@@ -176,9 +175,8 @@ impl Store {
         let password = password.as_deref();
         let trusted = self.kind_of(&bytes).and_then(|kind| match kind {
             StoreKind::Pem => pem::trusted(&bytes),
-            StoreKind::Pkcs12 => pkcs12::trusted(&bytes, password.unwrap_or_default())
-                .map_err(|error| named_password(error, password)),
-            StoreKind::Jks => jks::trusted(&bytes, password.ok_or_else(jks_without_password)?),
+            StoreKind::Pkcs12 => pkcs12::trusted(&bytes, password),
+            StoreKind::Jks => jks::trusted(&bytes, jks_password(password)?),
         });
         let trusted = trusted.and_then(|trusted| match trusted.is_empty() {
             // In Java this is "trustAnchors parameter must be non-empty".
@@ -289,18 +287,8 @@ pub(crate) fn read_crls(
     Ok(lists)
 }
 
-fn jks_without_password() -> TlsError {
-    TlsError::new("a JKS store needs a password")
-}
-
-/// Most PKCS12 stores have a password, and look damaged without.
-fn named_password(error: TlsError, password: Option<&str>) -> TlsError {
-    match password {
-        None if error == wrong_password() => {
-            TlsError::new("it has a password, which is not set, or the store is damaged")
-        }
-        _ => error,
-    }
+fn jks_password(password: Option<&str>) -> Result<&str, TlsError> {
+    password.ok_or_else(|| TlsError::new("a JKS store needs a password"))
 }
 
 /// A wrong password and a damaged store look alike.

@@ -45,3 +45,15 @@ async fn the_next_connection_has_the_new_certificate_and_a_broken_file_changes_n
     live.reload().expect("a valid file");
     assert!(trusts(&before).await);
 }
+
+#[tokio::test]
+async fn files_are_not_read_again_in_a_runtime_that_is_gone() {
+    let tls = ServerTls::new(Store::pem(Authority::new("any").issue("server"))).client_auth(ClientAuth::None);
+    let live = LiveTls::open(tls).await.expect("a server");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let handle = runtime.handle().clone();
+    live.reload_in(&handle).await.expect("valid files");
+    runtime.shutdown_background();
+    let error = live.reload_in(&handle).await.expect_err("no runtime");
+    assert_eq!(error.to_string(), "the runtime is shut down");
+}

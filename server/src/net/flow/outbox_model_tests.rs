@@ -51,7 +51,7 @@ fn reply(zxid: i64) -> Message {
 
 /// Pushes a message; a reply waits for its transaction if that is later than `durable`.
 fn push(outbox: &Outbox, message: Message, durable: i64) {
-    let rule = ReleaseRule::new(Zxid(durable), Zxid(100), Zxid(100));
+    let rule = ReleaseRule { durable: Zxid(durable), before: Zxid(100), last: Zxid(100) };
     outbox.push([Delivery::Message(&message)].into_iter(), false, rule);
 }
 

@@ -155,7 +155,7 @@ fn nobody_is_woken_for_messages_that_cannot_leave_yet() {
     let mut cx = Context::from_waker(&waker);
     let outbox = outbox_of(1 << 20);
     let mut bytes = SendBuffer::default();
-    let rule = ReleaseRule::new(Zxid(3), Zxid(3), Zxid(4));
+    let rule = ReleaseRule { durable: Zxid(3), before: Zxid(3), last: Zxid(4) };
     {
         let (mut next, mut nothing) = (pin!(next_of(&outbox, &mut bytes)), pin!(pending()));
         assert!(outbox.poll_loops(&mut cx, next.as_mut(), nothing.as_mut()).is_pending());
@@ -180,7 +180,7 @@ fn nobody_is_woken_for_messages_that_cannot_leave_yet() {
 fn a_reply_that_is_released_while_the_loops_are_polled_leaves_before_the_connection_ends() {
     let mut cx = Context::from_waker(Waker::noop());
     let outbox = outbox_of(1 << 20);
-    push(&outbox, &[reply(4)], ReleaseRule::new(Zxid(3), Zxid(3), Zxid(4)));
+    push(&outbox, &[reply(4)], ReleaseRule { durable: Zxid(3), before: Zxid(3), last: Zxid(4) });
     let taken = Cell::new(0);
     let mut writing = pin!(async {
         let mut bytes = SendBuffer::default();
@@ -334,7 +334,7 @@ async fn leaving(outbox: &Outbox) -> Vec<i64> {
 async fn what_names_a_transaction_leaves_when_that_is_in_the_log_and_not_before() {
     let outbox = outbox_of(1 << 20);
     // Up to 3 is in the log, 4 waits for it since an earlier turn, and this turn has decided 5 and 6.
-    let rule = ReleaseRule::new(Zxid(3), Zxid(4), Zxid(6));
+    let rule = ReleaseRule { durable: Zxid(3), before: Zxid(4), last: Zxid(6) };
     assert_eq!(push(&outbox, &[reply(3)], rule), None);
     assert_eq!(push(&outbox, &[reply(4)], rule), Some(Zxid(4)));
     assert_eq!(push(&outbox, &[reply(5), reply(6)], rule), Some(Zxid(6)));
@@ -352,8 +352,11 @@ async fn what_names_a_transaction_leaves_when_that_is_in_the_log_and_not_before(
 #[tokio::test]
 async fn what_comes_later_waits_too_whatever_it_names() {
     let outbox = outbox_of(1 << 20);
-    assert_eq!(push(&outbox, &[reply(5)], ReleaseRule::new(Zxid(3), Zxid(4), Zxid(5))), Some(Zxid(5)));
-    let rule = ReleaseRule::new(Zxid(3), Zxid(5), Zxid(5));
+    assert_eq!(
+        push(&outbox, &[reply(5)], ReleaseRule { durable: Zxid(3), before: Zxid(4), last: Zxid(5) }),
+        Some(Zxid(5))
+    );
+    let rule = ReleaseRule { durable: Zxid(3), before: Zxid(5), last: Zxid(5) };
     assert_eq!(push(&outbox, &[reply(0), reply(-1), reply(5)], rule), None, "it waits for 5 already");
     assert_eq!(leaving(&outbox).await, [] as [i64; 0]);
     outbox.release(Zxid(5));
@@ -363,7 +366,7 @@ async fn what_comes_later_waits_too_whatever_it_names() {
 #[tokio::test]
 async fn a_connection_closes_after_what_waits_for_the_log() {
     let outbox = outbox_of(1 << 20);
-    let rule = ReleaseRule::new(Zxid(3), Zxid(3), Zxid(4));
+    let rule = ReleaseRule { durable: Zxid(3), before: Zxid(3), last: Zxid(4) };
     push(&outbox, &[reply(3), reply(4), Message::Close { asked: true, reason: "" }], rule);
     let mut bytes = SendBuffer::default();
     assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send, 20));
@@ -375,7 +378,7 @@ async fn a_connection_closes_after_what_waits_for_the_log() {
 #[tokio::test]
 async fn what_waits_for_the_log_counts_against_the_limit() {
     let outbox = outbox_of(30);
-    let rule = ReleaseRule::new(Zxid(3), Zxid(3), Zxid(4));
+    let rule = ReleaseRule { durable: Zxid(3), before: Zxid(3), last: Zxid(4) };
     push(&outbox, &[reply(4)], rule);
     push(&outbox, &[reply(4)], rule);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);

@@ -32,21 +32,20 @@ impl<'m> From<&'m Output> for Delivery<'m> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReleaseRule {
     /// The last transaction whose messages may leave.
-    durable: Zxid,
-    /// The last transaction of the turns before this one.
-    before: Zxid,
+    pub(crate) durable: Zxid,
+    /// The last transaction of the turns before this one: those of this turn are committed together.
+    pub(crate) before: Zxid,
     /// The last transaction there is.
-    last: Zxid,
+    pub(crate) last: Zxid,
 }
 
 impl ReleaseRule {
     /// Of a server without a log: every message may leave.
-    pub(crate) const AT_ONCE: Self =
-        Self { durable: Zxid(i64::MAX), before: Zxid(i64::MAX), last: Zxid(i64::MAX) };
+    pub(crate) const AT_ONCE: Self = Self::all_durable(Zxid(i64::MAX));
 
-    /// With everything up to `durable` in the log, turns that have ended at `before`, and one that has come to `last`.
-    pub(crate) fn new(durable: Zxid, before: Zxid, last: Zxid) -> Self {
-        Self { durable, before, last }
+    /// With everything up to `last` in the log, and nothing after it.
+    pub(crate) const fn all_durable(last: Zxid) -> Self {
+        Self { durable: last, before: last, last }
     }
 
     /// The transaction that a delivery waits for; `None` if it may leave.

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use zoolet_tls::{LiveTls, ServerTls, TlsError};
+use zoolet_tls::{LiveTls, ServerTls};
 
 use crate::config::TlsConfig;
 use crate::error::StartError;
@@ -26,18 +26,17 @@ use crate::net::flow::limits::{HANDSHAKE_TIME, HANDSHAKES, LINGER};
 use crate::net::listener::PortKind;
 use crate::net::rate_limited_warning::RateLimitedWarning;
 use crate::net::registry::ConnectionPermit;
-use crate::net::tls::handshake::{HandshakeTurns, Opened, Refusal};
+use crate::net::tls::handshake::{Opened, Refusal};
 use crate::net::tls::slots::{HandshakeSlot, HandshakeSlots};
-use crate::net::tls::socket::TlsSocket;
 use crate::shared::Shared;
 
 /// What the ports with TLS of a server share.
 pub(crate) struct TlsPorts {
-    live: Arc<LiveTls<ServerTls>>,
-    slots: Arc<HandshakeSlots>,
-    turns: HandshakeTurns,
-    /// The addresses of the ports that speak nothing else.
-    pub(crate) addrs: Vec<SocketAddr>,
+    pub(crate) live: Arc<LiveTls<ServerTls>>,
+    pub(crate) slots: Arc<HandshakeSlots>,
+    /// Whose turn it is to compute for a handshake. A thousand that were ready at once would keep every other task of the thread
+    /// waiting for as many signatures.
+    turns: Arc<Semaphore>,
     /// Connections that had no slot or lost it, and handshakes that have failed.
     refused: RateLimitedWarning,
     failed: RateLimitedWarning,
@@ -47,41 +46,13 @@ impl TlsPorts {
     /// Reads the files of the settings, if there are any.
     pub(crate) async fn load(config: TlsConfig) -> Result<Option<Self>, StartError> {
         let Some(settings) = config.settings else { return Ok(None) };
-        let live = unblocked(&Handle::current(), move || LiveTls::load(settings)).await?;
         Ok(Some(Self {
-            live,
+            live: LiveTls::open(settings).await?,
             slots: Arc::new(HandshakeSlots::new(config.max_handshakes.unwrap_or(HANDSHAKES))),
-            turns: HandshakeTurns::default(),
-            addrs: Vec::new(),
+            turns: Arc::new(Semaphore::new(1)),
             refused: RateLimitedWarning::default(),
             failed: RateLimitedWarning::default(),
         }))
-    }
-
-    /// Reads the files again.
-    pub(crate) async fn reload(&self, runtime: &Handle) -> Result<(), TlsError> {
-        let live = Arc::clone(&self.live);
-        unblocked(runtime, move || live.reload()).await
-    }
-
-    /// How many handshakes are under way.
-    pub(crate) fn open(&self) -> usize {
-        self.slots.open()
-    }
-}
-
-/// Runs what reads files, and derives keys from passwords, beside the tasks of the runtime.
-async fn unblocked<T: Send + 'static>(
-    runtime: &Handle,
-    load: impl FnOnce() -> Result<T, TlsError> + Send + 'static,
-) -> Result<T, TlsError> {
-    match runtime.spawn_blocking(load).await {
-        Ok(loaded) => loaded,
-        // It has panicked, which is a bug, or the runtime ends.
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => std::future::pending().await,
-        },
     }
 }
 
@@ -124,8 +95,7 @@ impl Accepted {
     /// Finds out what it speaks, shakes hands, and serves it.
     async fn open(self, stream: TcpStream, slot: HandshakeSlot, kind: PortKind) {
         let opened = {
-            let socket = TlsSocket::new(stream, slot.activity());
-            let opening = handshake::open(&self.ports.live, &self.ports.turns, socket, self.peer.ip(), kind);
+            let opening = handshake::open(&self.ports, &slot, stream, self.peer.ip(), kind);
             tokio::select! {
                 biased;
                 () = self.shared.stop.cancelled() => return,

@@ -27,20 +27,17 @@ struct OpenHandshakes {
 }
 
 #[derive(Debug)]
-struct SlotState {
+pub(crate) struct SlotState {
     since: Instant,
-    activity: Arc<HandshakeActivity>,
+    /// Whether the handshake has bytes of its peer, and waits for this server.
+    has_bytes: AtomicBool,
     lost: CancellationToken,
 }
 
-/// Whether a handshake waits for its peer.
-#[derive(Debug, Default)]
-pub(crate) struct HandshakeActivity(AtomicBool);
-
-impl HandshakeActivity {
-    /// Notes whether bytes of the peer are there: then it waits for this server.
+impl SlotState {
+    /// Notes whether bytes of the peer are there.
     pub(crate) fn note(&self, has_bytes: bool) {
-        self.0.store(has_bytes, Relaxed);
+        self.has_bytes.store(has_bytes, Relaxed);
     }
 }
 
@@ -48,7 +45,8 @@ impl HandshakeActivity {
 #[derive(Debug)]
 pub(crate) struct HandshakeSlot {
     number: u64,
-    state: Arc<SlotState>,
+    /// Where its socket notes what it waits for.
+    pub(crate) state: Arc<SlotState>,
     slots: Arc<HandshakeSlots>,
 }
 
@@ -63,7 +61,7 @@ impl HandshakeSlots {
         let mut open = self.lock();
         if open.by_number.len() >= self.most {
             let is_stalled = |state: &SlotState| {
-                !state.activity.0.load(Relaxed)
+                !state.has_bytes.load(Relaxed)
                     && now.saturating_duration_since(state.since) >= STALLED_HANDSHAKE
             };
             let (&number, _) = open.by_number.iter().find(|(_, state)| is_stalled(state))?;
@@ -71,14 +69,15 @@ impl HandshakeSlots {
                 state.lost.cancel();
             }
         }
-        let state =
-            Arc::new(SlotState { since: now, activity: Arc::default(), lost: CancellationToken::new() });
+        let (has_bytes, lost) = (AtomicBool::new(false), CancellationToken::new());
+        let state = Arc::new(SlotState { since: now, has_bytes, lost });
         open.next += 1;
         let number = open.next;
         open.by_number.insert(number, Arc::clone(&state));
         Some(HandshakeSlot { number, state, slots: Arc::clone(self) })
     }
 
+    /// How many handshakes are under way.
     pub(crate) fn open(&self) -> usize {
         self.lock().by_number.len()
     }
@@ -90,11 +89,6 @@ impl HandshakeSlots {
 }
 
 impl HandshakeSlot {
-    /// Where its socket notes what it waits for.
-    pub(crate) fn activity(&self) -> Arc<HandshakeActivity> {
-        Arc::clone(&self.state.activity)
-    }
-
     /// Waits until it has to give way.
     pub(crate) async fn lost(&self) {
         self.state.lost.cancelled().await;
@@ -121,7 +115,7 @@ mod tests {
     async fn the_oldest_that_waits_for_its_peer_gives_way_after_a_second() {
         let slots = Arc::new(HandshakeSlots::new(3));
         let [busy, silent, young] = [(); 3].map(|()| slots.take().expect("a slot"));
-        busy.activity().note(true);
+        busy.state.note(true);
         assert!(slots.take().is_none(), "nobody has waited for long");
         drop(young);
         let young = slots.take().expect("the slot that is free again");

@@ -7,36 +7,53 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
 
 use crate::net::flow::limits::MAX_HANDSHAKE;
 use crate::net::listener::PortKind;
 use crate::net::stream::Transport;
-use crate::net::tls::slots::HandshakeActivity;
+use crate::net::tls::slots::SlotState;
 
 /// How many bytes tell TLS from plaintext: the header of a record.
 const HEADER: usize = 5;
 
 /// A socket, with the bytes that were read from it to see what it speaks.
 pub(crate) struct TlsSocket {
-    stream: TcpStream,
+    pub(crate) stream: TcpStream,
     begin: [u8; HEADER],
     /// Which of them are still to be read.
     from: u8,
     to: u8,
     /// During a handshake.
-    activity: Option<Arc<HandshakeActivity>>,
     gate: Option<TurnGate>,
 }
 
 /// What a socket needs to read while it shakes hands: its turn, in which it may compute.
-pub(crate) struct TurnGate {
-    pub(crate) turns: PollSemaphore,
+struct TurnGate {
+    turns: PollSemaphore,
     /// Held from the first read to the end of the poll, and until other tasks have run.
-    pub(crate) held: HeldTurn,
+    held: HeldTurn,
+    slot: Arc<SlotState>,
     /// How many bytes may still be read.
-    pub(crate) left: usize,
+    left: usize,
+}
+
+impl TurnGate {
+    /// Waits for bytes, and then for the turn to deal with them. Returns how many may be read.
+    fn poll(&mut self, stream: &TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if !self.held.is_held() {
+            self.slot.note(false);
+            ready!(stream.poll_read_ready(cx))?;
+            self.slot.note(true);
+            let turn = ready!(self.turns.poll_acquire(cx));
+            self.held.with(|held| *held = turn);
+        }
+        match self.left {
+            0 => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the handshake is too long"))),
+            left => Poll::Ready(Ok(left)),
+        }
+    }
 }
 
 /// A turn that a socket has taken, for its task to give back.
@@ -79,8 +96,8 @@ fn spoken(begin: &[u8], kind: PortKind) -> Option<Spoken> {
 }
 
 impl TlsSocket {
-    pub(crate) fn new(stream: TcpStream, activity: Arc<HandshakeActivity>) -> Self {
-        Self { stream, begin: [0; HEADER], from: 0, to: 0, activity: Some(activity), gate: None }
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self { stream, begin: [0; HEADER], from: 0, to: 0, gate: None }
     }
 
     /// Reads what it takes to know what the peer speaks.
@@ -97,42 +114,17 @@ impl TlsSocket {
         }
     }
 
-    /// From now on it reads in turns, until [`end_handshake`](Self::end_handshake).
-    pub(crate) fn begin_handshake(&mut self, turns: PollSemaphore, held: HeldTurn) {
-        self.gate = Some(TurnGate { turns, held, left: MAX_HANDSHAKE });
+    /// From now on it reads in turns, until [`end_handshake`](Self::end_handshake). Returns where it keeps its turn, for its task to
+    /// give that back.
+    pub(crate) fn begin_handshake(&mut self, turns: &Arc<Semaphore>, slot: &Arc<SlotState>) -> HeldTurn {
+        let (turns, held) = (PollSemaphore::new(Arc::clone(turns)), HeldTurn::default());
+        let gate = TurnGate { turns, held: held.clone(), slot: Arc::clone(slot), left: MAX_HANDSHAKE };
+        self.gate = Some(gate);
+        held
     }
 
     pub(crate) fn end_handshake(&mut self) {
-        (self.activity, self.gate) = (None, None);
-    }
-
-    pub(crate) fn tcp(&self) -> &TcpStream {
-        &self.stream
-    }
-
-    pub(crate) fn into_tcp(self) -> TcpStream {
-        self.stream
-    }
-
-    /// Waits for bytes, and then for the turn to deal with them. Returns how many may be read.
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Some(gate) = &mut self.gate else { return Poll::Ready(Ok(usize::MAX)) };
-        if !gate.held.is_held() {
-            let activity = self.activity.as_deref();
-            if let Some(activity) = activity {
-                activity.note(false);
-            }
-            ready!(self.stream.poll_read_ready(cx))?;
-            if let Some(activity) = activity {
-                activity.note(true);
-            }
-            let turn = ready!(gate.turns.poll_acquire(cx));
-            gate.held.with(|held| *held = turn);
-        }
-        match gate.left {
-            0 => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the handshake is too long"))),
-            left => Poll::Ready(Ok(left)),
-        }
+        self.gate = None;
     }
 }
 
@@ -146,18 +138,16 @@ impl AsyncRead for TlsSocket {
             this.from += taken as u8;
             return Poll::Ready(Ok(()));
         }
-        if this.gate.is_none() {
+        let Some(gate) = &mut this.gate else {
             return Pin::new(&mut this.stream).poll_read(cx, buf);
-        }
-        let most = ready!(this.poll_turn(cx))?;
+        };
+        let most = ready!(gate.poll(&this.stream, cx))?;
         let mut part = buf.take(most);
         let read = Pin::new(&mut this.stream).poll_read(cx, &mut part);
         let filled = part.filled().len();
         // The part shares the memory of the buffer.
         buf.advance(filled);
-        if let Some(gate) = &mut this.gate {
-            gate.left -= filled;
-        }
+        gate.left -= filled;
         read
     }
 }

@@ -60,7 +60,7 @@ impl Drop for TlsTransport {
         while session.wants_write() && session.write_tls(&mut rest).is_ok_and(|written| written > 0) {}
         if !rest.is_empty() {
             // The peer may be gone.
-            let _ = socket.tcp().try_write(&rest);
+            let _ = socket.stream.try_write(&rest);
         }
     }
 }
