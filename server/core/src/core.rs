@@ -214,7 +214,7 @@ impl Core {
             Input::Request(Incoming { body: Ok(request), .. }) => request.path(),
             _ => None,
         });
-        self.tree.prefetch(paths);
+        self.tree.nodes.prefetch(paths);
     }
 
     pub(crate) fn accept(&mut self, now: Millis, conn: ConnId, origin: Origin) {

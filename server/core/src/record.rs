@@ -10,7 +10,6 @@ use crate::znode::{Owner, Znode};
 
 /// A znode with everything that a snapshot keeps of it. Its children are records of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "a new field is a new format")]
 pub struct ZnodeRecord {
     /// The full path; `/` for the root.
     pub path: Arc<str>,
