@@ -126,7 +126,8 @@ impl Core {
     /// multi would be refused as a whole.
     fn refuse_multi_read(&mut self, call: RequestContext, ops: &[Op]) {
         if ops.iter().all(|op| self.multi_write(call.session, op.clone()).is_ok()) {
-            self.refuse_with_body(call, ErrorCode::MarshallingError, Reply::Multi(Vec::new()));
+            let zxid = self.raised(call.conn, self.tree.last_zxid());
+            self.send_refusal(call, zxid, ErrorCode::MarshallingError, Reply::Multi(Vec::new()));
         } else {
             self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError);
         }

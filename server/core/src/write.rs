@@ -83,7 +83,7 @@ impl Core {
         let mut steps = Vec::with_capacity(count);
         let mut failure = None;
         let (mut view, mut actor) = (Pending::new(&self.tree), self.actor(call));
-        for (at, (write, stat)) in writes.into_iter().enumerate() {
+        for (write, stat) in writes {
             match write.and_then(|write| decide(&view, &mut actor, write)) {
                 Ok(step) => {
                     view.record(&step);
@@ -91,7 +91,7 @@ impl Core {
                     with_stat.push(stat);
                 }
                 Err(code) => {
-                    failure = Some((at, code));
+                    failure = Some(code);
                     break;
                 }
             }
@@ -104,12 +104,10 @@ impl Core {
                 results.push(multi_result(change, stat));
             }),
             // All or none: those before the failed one are reported as undone, those after it as not tried.
-            Some((failed, code)) => {
-                results.extend((0..count).map(|at| match at.cmp(&failed) {
-                    std::cmp::Ordering::Less => OpResult::Error(None),
-                    std::cmp::Ordering::Equal => OpResult::Error(Some(code)),
-                    std::cmp::Ordering::Greater => OpResult::Error(Some(ErrorCode::RuntimeInconsistency)),
-                }));
+            Some(code) => {
+                results.resize(steps.len(), OpResult::Error(None));
+                results.push(OpResult::Error(Some(code)));
+                results.resize(count, OpResult::Error(Some(ErrorCode::RuntimeInconsistency)));
                 self.commit(call.now, call.session, call.xid, TxnOp::Error(code), |_| {})
             }
         };
