@@ -130,6 +130,7 @@ impl Out<'_> {
         for (quantile, value) in quantiles.iter().zip(values) {
             self.add("", &format!("{key}quantile=\"{quantile}\","), value);
         }
+        // Prometheus has doubles only.
         self.add("_count", key, summary.count as f64);
         self.add("_sum", key, summary.sum);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use zoolet_proto::{Acl, Perms, Stat, path};
+use zoolet_proto::{Acl, Stat, path};
 use zoolet_server_core::{Core, Owner};
 
 use super::answer::{ApiError, ApiResult};
@@ -142,14 +142,5 @@ fn owner_of(owner: Owner) -> Value {
 }
 
 fn acl_entry(entry: &Acl) -> Value {
-    let letters = [
-        (Perms::CREATE, 'c'),
-        (Perms::DELETE, 'd'),
-        (Perms::READ, 'r'),
-        (Perms::WRITE, 'w'),
-        (Perms::ADMIN, 'a'),
-    ];
-    let perms: String =
-        letters.iter().filter(|(perm, _)| entry.perms.intersects(*perm)).map(|(_, letter)| letter).collect();
-    json!([perms, entry.scheme, entry.id])
+    json!([format!("{:?}", entry.perms), entry.scheme, entry.id])
 }

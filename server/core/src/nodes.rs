@@ -141,6 +141,7 @@ impl Nodes {
         self.take(index)
     }
 
+    /// A part of the hash.
     fn tag(&self, path: &str) -> u32 {
         self.hasher.hash_one(path) as u32
     }

@@ -69,6 +69,7 @@ impl Core {
         let outcome = self.readable(call.conn, path).map(|node| {
             // The root counts as its own descendant under its alias.
             let count = node.descendants() + usize::from(path.is_empty());
+            // An int on the wire.
             Reply::Count(count as i32)
         });
         self.answer(call, self.tree.last_zxid(), outcome);

@@ -275,6 +275,7 @@ fn java_password(id: SessionId) -> Bytes {
     let mut out = Vec::with_capacity(PASSWORD_LEN);
     for _ in 0..PASSWORD_LEN / 4 {
         state = state.wrapping_mul(MULTIPLIER).wrapping_add(0xB) & MASK;
+        // `next(32)`.
         out.extend(((state >> 16) as u32).to_le_bytes());
     }
     out.into()

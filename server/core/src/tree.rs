@@ -449,6 +449,7 @@ fn tracked<T>(
     changed
 }
 
+/// No data is too long for that.
 fn len_change(old: usize, new: usize) -> isize {
     new as isize - old as isize
 }
