@@ -11,10 +11,8 @@ use zoolet_tls::{LiveTls, ServerTls};
 
 use crate::commands::{Commands, TransferSettings};
 use crate::error::AdminError;
-#[cfg(feature = "tls")]
-use crate::http::Https;
 use crate::http::limits::IDLE_TIMEOUT;
-use crate::http::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, Security};
+use crate::http::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, Https};
 use crate::page::{Page, PageSettings};
 
 /// Where it listens unless told otherwise: nobody else than this machine gets there.
@@ -214,26 +212,23 @@ impl AdminServerBuilder {
             let hint = "must be a path such as /commands";
             return Err(AdminError::Setting { setting: "command_url", value: command_url, hint });
         }
-        let security = Security::Plain;
-        let scheme = "http";
+        let (secure, scheme) = (None::<Https>, "http");
         #[cfg(feature = "tls")]
-        let (security, scheme) = match https {
-            None => (security, scheme),
+        let (secure, scheme) = match https {
+            None => (secure, scheme),
             Some(HttpsSettings { tls, is_unified }) => {
                 // Reads files.
                 let live = tokio::task::spawn_blocking(|| LiveTls::load(tls)).await;
                 let live =
                     live.map_err(|error| AdminError::Listen { addr: addr.clone(), source: error.into() })??;
-                (
-                    Security::Tls(Https::new(live, is_unified, observer.clone())),
-                    if is_unified { scheme } else { "https" },
-                )
+                let scheme = if is_unified { scheme } else { "https" };
+                (Some(Https::new(live, is_unified, observer.clone())), scheme)
             }
         };
         let page = page.map(|settings| Page::new(observer.clone(), settings, &addr));
         let commands = Commands::new(observer, command_url, initial_configuration, transfers);
         let routes = Routes { commands, page };
-        let http = HttpServer::start_with(&addr, idle_timeout, Arc::new(routes), security).await;
+        let http = HttpServer::start(&addr, idle_timeout, Arc::new(routes), secure).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
         Ok(AdminServer { http, scheme })
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use zoolet_proto::{SessionId, Zxid};
-use zoolet_server_core::{TreeLoader, ZnodeRecord};
+use zoolet_server_core::{SnapshotHeader, TreeLoader, ZnodeRecord};
 use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::{SnapshotDir, SnapshotReader, StorageError, StorageOptions};
 
@@ -49,7 +49,8 @@ fn file(name: &str, data: &[u8], inflation: u64) {
     disk.write("/data/version-2/currentEpoch", "0").expect("a disk without faults");
     let dir = SnapshotDir::new(Arc::new(disk.clone()), &StorageOptions::new("/data"));
     let acls = znodes.iter().map(|znode| znode.acl.clone()).collect();
-    let mut writer = dir.create(Zxid(0), digest, &sessions, acls).expect("a disk without faults");
+    let header = SnapshotHeader::new(Zxid(0), digest, acls);
+    let mut writer = dir.begin(header, &sessions).expect("a disk without faults");
     for znode in &znodes {
         writer.add(znode).expect("a disk without faults");
     }

@@ -41,23 +41,19 @@ fn decision(op: &TxnOp) -> Decision {
 fn part(op: &TxnOp) -> Option<Op> {
     Some(match op {
         TxnOp::Create { path, data, acl, owner, .. } => {
-            let (path, data, acl) = (path.to_string(), data.clone(), Some(acl.clone()));
-            let create = |mode: CreateMode| Create {
-                path: path.clone(),
-                data: data.clone(),
-                acl: acl.clone(),
-                flags: mode.code(),
+            let mode = match *owner {
+                Owner::CONTAINER => CreateMode::Container,
+                owner if owner.as_ttl().is_some() => CreateMode::PersistentWithTtl,
+                owner if owner.as_session().is_some() => CreateMode::Ephemeral,
+                _ => CreateMode::Persistent,
             };
-            match *owner {
-                Owner::CONTAINER => Op::CreateContainer(create(CreateMode::Container)),
-                owner => match owner.as_ttl() {
-                    Some(ttl) => {
-                        let flags = CreateMode::PersistentWithTtl.code();
-                        Op::CreateTtl(CreateTtl { path, data, acl, flags, ttl })
-                    }
-                    None if owner.as_session().is_some() => Op::Create(create(CreateMode::Ephemeral)),
-                    None => Op::Create(create(CreateMode::Persistent)),
-                },
+            let (path, data, acl, flags) = (path.to_string(), data.clone(), Some(acl.clone()), mode.code());
+            match owner.as_ttl() {
+                Some(ttl) => Op::CreateTtl(CreateTtl { path, data, acl, flags, ttl }),
+                None if mode == CreateMode::Container => {
+                    Op::CreateContainer(Create { path, data, acl, flags })
+                }
+                None => Op::Create(Create { path, data, acl, flags }),
             }
         }
         TxnOp::Delete { path } => Op::Delete(Delete { path: path.to_string(), version: ANY }),

@@ -74,9 +74,9 @@ impl JsonWriter {
     pub(super) fn end(&mut self) {
         let Some(open) = self.open.pop() else { return };
         match open {
-            Open { is_array, is_empty: true } => self.text.push_str(if is_array { " ]" } else { " }" }),
             Open { is_array: true, .. } => self.text.push_str(" ]"),
-            Open { is_array: false, .. } => {
+            Open { is_empty: true, .. } => self.text.push_str(" }"),
+            Open { .. } => {
                 self.new_line();
                 self.text.push('}');
             }

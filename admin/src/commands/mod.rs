@@ -125,12 +125,8 @@ impl Commands {
         };
         let mut json = JsonWriter::new();
         let response = match self.fields(command, request, &mut json).await {
-            Some(Fields::Written) => {
-                json.key("command").string(command.name());
-                json.key("error").null();
-                HttpResponse::text(StatusCode::OK, JSON, json.finish())
-            }
-            Some(Fields::Refused(error)) => {
+            Some(Ok(())) => HttpResponse::text(StatusCode::OK, JSON, finish(json, command.name(), None)),
+            Some(Err(error)) => {
                 let mut json = JsonWriter::new();
                 json.key("error").string(&error);
                 json.key("command").string(command.name());
@@ -142,10 +138,7 @@ impl Commands {
             }
             None => failed(StatusCode::OK, name, NOT_SERVING),
         };
-        match turn {
-            Some(turn) => response.holding(turn),
-            None => response,
-        }
+        response.holding(turn)
     }
 
     /// The answer to `snapshot` or `restore`.
@@ -158,18 +151,16 @@ impl Commands {
         if let Transfer::Restored(zxid) = outcome {
             json.key("last_zxid").plain(zxid);
         }
-        json.key("command").string(command.name());
-        match &outcome {
-            Transfer::Refused(_, reason) => json.key("error").string(reason),
-            _ => json.key("error").null(),
-        }
+        let error = match &outcome {
+            Transfer::Refused(_, reason) => Some(&**reason),
+            _ => None,
+        };
+        let text = finish(json, command.name(), error);
         match outcome {
             Transfer::Snapshot(response) => *response,
-            Transfer::Taken(taken) => {
-                with_fields(HttpResponse::text(StatusCode::OK, JSON, json.finish()), &taken)
-            }
-            Transfer::Refused(status, _) => HttpResponse::text(status, JSON, json.finish()),
-            Transfer::Restored(_) => HttpResponse::text(StatusCode::OK, JSON, json.finish()),
+            Transfer::Taken(taken) => with_fields(HttpResponse::text(StatusCode::OK, JSON, text), &taken),
+            Transfer::Refused(status, _) => HttpResponse::text(status, JSON, text),
+            Transfer::Restored(_) => HttpResponse::text(StatusCode::OK, JSON, text),
         }
     }
 
@@ -178,8 +169,13 @@ impl Commands {
         turn.ok().and_then(Result::ok).ok_or(())
     }
 
-    /// Writes the fields of a command. `None` if the server has stopped.
-    async fn fields(&self, command: Command, request: &HttpRequest, json: &mut JsonWriter) -> Option<Fields> {
+    /// Writes the fields of a command, or nothing if it has an error of its own. `None` if the server has stopped.
+    async fn fields(
+        &self,
+        command: Command,
+        request: &HttpRequest,
+        json: &mut JsonWriter,
+    ) -> Option<Result<(), String>> {
         let observer = &self.observer;
         match command {
             Command::Configuration => state::configuration(observer, json).await?,
@@ -194,7 +190,7 @@ impl Commands {
             Command::InitialConfiguration => state::initial_configuration(&self.configuration, json),
             Command::IsReadOnly => state::is_read_only(observer, json).await?,
             Command::LastSnapshot => state::last_snapshot(observer, json).await?,
-            Command::Leader => return Some(Fields::Refused("server is not initialized".to_owned())),
+            Command::Leader => return Some(Err("server is not initialized".to_owned())),
             Command::Monitor => state::monitor(observer, json).await?,
             Command::ObserverConnectionStatReset | Command::Ruok => {}
             Command::Observers => {
@@ -223,30 +219,31 @@ impl Commands {
                 json.key("zabstate").string("");
             }
         }
-        Some(Fields::Written)
+        Some(Ok(()))
     }
 
-    fn set_trace_mask(&self, request: &HttpRequest, json: &mut JsonWriter) -> Fields {
+    fn set_trace_mask(&self, request: &HttpRequest, json: &mut JsonWriter) -> Result<(), String> {
         const WANTED: &str = "setTraceMask requires long traceMask argument";
-        let Some(argument) = request.argument("traceMask") else { return Fields::Refused(WANTED.to_owned()) };
-        let Ok(mask) = argument.parse() else { return Fields::Refused(format!("{WANTED}, got {argument}")) };
+        let argument = request.argument("traceMask").ok_or(WANTED)?;
+        let mask = argument.parse().map_err(|_| format!("{WANTED}, got {argument}"))?;
         let _ = self.observer.set_trace_mask(mask);
         json.key("tracemask").plain(mask);
-        Fields::Written
+        Ok(())
     }
 }
 
-/// What a command has written.
-enum Fields {
-    Written,
-    /// Nothing: it has an error of its own.
-    Refused(String),
+/// The text with the fields that come last in most answers.
+fn finish(mut json: JsonWriter, name: &str, error: Option<&str>) -> String {
+    json.key("command").string(name);
+    json.key("error");
+    match error {
+        Some(error) => json.string(error),
+        None => json.null(),
+    }
+    json.finish()
 }
 
 /// The answer to a command that was not executed.
 fn failed(status: StatusCode, name: &str, error: &str) -> HttpResponse {
-    let mut json = JsonWriter::new();
-    json.key("command").string(name);
-    json.key("error").string(error);
-    HttpResponse::text(status, JSON, json.finish())
+    HttpResponse::text(status, JSON, finish(JsonWriter::new(), name, Some(error)))
 }

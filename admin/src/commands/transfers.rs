@@ -150,15 +150,10 @@ pub(super) fn with_fields(response: HttpResponse, taken: &TakenSnapshot) -> Http
 
 /// Sends a file, piece by piece, as the client takes it.
 async fn send(mut taken: TakenSnapshot, sender: PieceSender) {
-    loop {
-        let piece = match taken.read().await {
-            Ok(None) => return,
-            Ok(Some(piece)) => Ok(piece),
-            Err(error) => {
-                tracing::warn!(%error, "cannot read a snapshot that is being sent");
-                Err(error)
-            }
-        };
+    while let Some(piece) = taken.read().await.transpose() {
+        if let Err(error) = &piece {
+            tracing::warn!(%error, "cannot read a snapshot that is being sent");
+        }
         let failed = piece.is_err();
         if sender.send(piece).await.is_err() || failed {
             return;

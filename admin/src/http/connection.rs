@@ -1,5 +1,6 @@
 //! One connection: requests one after the other, until it is closed, idle for too long, or the server stops.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,6 @@ use tokio_util::task::TaskTracker;
 use super::limits::{FINISH_TIME, MAX_FIELDS, MAX_HEAD};
 use super::paced::Paced;
 use super::request::HttpClient;
-use super::response::Never;
 use super::service::{self, HttpHandler};
 
 /// Serves a connection to its end.
@@ -28,7 +28,8 @@ pub(super) async fn serve(
     let peer = client.addr;
     let answer = service_fn(move |request| {
         let (handler, client, tasks) = (Arc::clone(&handler), client.clone(), tasks.clone());
-        async move { Ok::<_, Never>(service::answer(&*handler, request, client, tasks, idle_timeout).await) }
+        // Every failure is an answer.
+        async move { Ok::<_, Infallible>(service::answer(&*handler, request, client, tasks, idle_timeout).await) }
     });
     let io = TokioIo::new(Paced::new(stream, idle_timeout));
     let mut builder = http1::Builder::new();

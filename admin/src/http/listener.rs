@@ -11,19 +11,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use super::connection;
 use super::limits::{ACCEPT_PAUSE, BACKLOG};
 use super::request::HttpClient;
 use super::service::HttpHandler;
 use super::slots::{Slot, Slots};
 use super::turnstile::Turnstile;
-
-/// How connections are secured.
-pub(crate) enum Security {
-    Plain,
-    #[cfg(feature = "tls")]
-    Tls(super::Https),
-}
+use super::{Https, connection};
 
 /// A running HTTP server. Dropping it stops it without waiting.
 #[derive(Debug)]
@@ -34,7 +27,8 @@ pub(crate) struct HttpServer {
 }
 
 impl HttpServer {
-    /// Listens on `addr`, such as `127.0.0.1:8080`; port 0 takes a free one. Answers when this returns.
+    /// Listens on `addr`, such as `127.0.0.1:8080`; port 0 takes a free one. Answers when this returns; by HTTPS, or by both, if
+    /// there is one.
     ///
     /// # Errors
     /// If the address cannot be bound.
@@ -42,36 +36,16 @@ impl HttpServer {
         addr: &str,
         idle_timeout: Duration,
         handler: Arc<dyn HttpHandler>,
-    ) -> io::Result<Self> {
-        Self::start_with(addr, idle_timeout, handler, Security::Plain).await
-    }
-
-    /// As [`start`](Self::start), by HTTPS or by both.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    pub(crate) async fn start_with(
-        addr: &str,
-        idle_timeout: Duration,
-        handler: Arc<dyn HttpHandler>,
-        security: Security,
+        https: Option<Https>,
     ) -> io::Result<Self> {
         let listener = listen(addr).await?;
         let addr = listener.local_addr()?;
-        #[cfg(feature = "tls")]
-        let https = match security {
-            Security::Plain => None,
-            Security::Tls(https) => Some(Arc::new(https)),
-        };
-        #[cfg(not(feature = "tls"))]
-        let Security::Plain = security;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let acceptor = Acceptor {
             handler: Arc::new(Turnstile::new(handler)),
             idle_timeout,
             slots: Arc::default(),
-            #[cfg(feature = "tls")]
-            https,
+            https: https.map(Arc::new),
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
@@ -104,8 +78,7 @@ struct Acceptor {
     handler: Arc<dyn HttpHandler>,
     idle_timeout: Duration,
     slots: Arc<Slots>,
-    #[cfg(feature = "tls")]
-    https: Option<Arc<super::Https>>,
+    https: Option<Arc<Https>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -144,18 +117,15 @@ impl Acceptor {
         let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
         let client = HttpClient { addr, is_secure: false, certificate: None };
         let (handler, ends) = (Arc::clone(&self.handler), (self.stop.clone(), self.tasks.clone()));
-        let idle_timeout = self.idle_timeout;
-        #[cfg(feature = "tls")]
-        if let Some(https) = self.https.clone() {
-            let serve = async move {
-                serve_secure(&https, stream, client, handler, idle_timeout, ends).await;
-                drop(slot);
-            };
-            self.tasks.spawn(serve.in_current_span());
-            return;
-        }
+        let (https, idle_timeout) = (self.https.clone(), self.idle_timeout);
         let serve = async move {
-            connection::serve(stream, client, handler, idle_timeout, ends).await;
+            match https {
+                #[cfg(feature = "tls")]
+                Some(https) => serve_secure(&https, stream, client, handler, idle_timeout, ends).await,
+                #[cfg(not(feature = "tls"))]
+                Some(https) => match *https {},
+                None => connection::serve(stream, client, handler, idle_timeout, ends).await,
+            }
             drop(slot);
         };
         self.tasks.spawn(serve.in_current_span());
@@ -165,7 +135,7 @@ impl Acceptor {
 /// Shakes hands, and serves the connection to its end.
 #[cfg(feature = "tls")]
 async fn serve_secure(
-    https: &super::Https,
+    https: &Https,
     stream: TcpStream,
     client: HttpClient,
     handler: Arc<dyn HttpHandler>,

@@ -20,9 +20,13 @@ mod slots;
 mod tests;
 mod turnstile;
 
-pub(crate) use listener::{HttpServer, Security};
+pub(crate) use listener::HttpServer;
 pub(crate) use request::{HttpBody, HttpMethod, HttpRequest};
 pub(crate) use response::{HttpResponse, PieceSender};
 #[cfg(feature = "tls")]
 pub(crate) use secure::Https;
 pub(crate) use service::{Answering, HttpHandler};
+
+/// Without the feature there is none.
+#[cfg(not(feature = "tls"))]
+pub(crate) enum Https {}

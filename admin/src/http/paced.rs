@@ -29,19 +29,27 @@ impl<S> Paced<S> {
         (self.deadline, self.taken) = (None, 0);
     }
 
-    fn note_taken(&mut self, bytes: usize) {
-        self.taken += bytes;
-        if self.taken >= LEAST_TAKEN {
-            self.restart();
-        }
-    }
-
     /// Whether the peer has had its time. Otherwise the task is woken at the end of it.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let timeout = self.timeout;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(timeout)));
         ready!(deadline.as_mut().poll(cx));
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read"))
+    }
+
+    /// What a write of the stream comes to.
+    fn poll_written(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(taken)) = written {
+            self.taken += taken;
+            if self.taken >= LEAST_TAKEN {
+                self.restart();
+            }
+        }
+        self.poll_in_time(cx, written)
     }
 
     /// What a step of the stream comes to: an error if it waits and the time is over.
@@ -72,10 +80,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        if let Poll::Ready(Ok(taken)) = written {
-            self.note_taken(taken);
-        }
-        self.poll_in_time(cx, written)
+        self.poll_written(cx, written)
     }
 
     fn poll_write_vectored(
@@ -84,10 +89,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        if let Poll::Ready(Ok(taken)) = written {
-            self.note_taken(taken);
-        }
-        self.poll_in_time(cx, written)
+        self.poll_written(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,8 +1,6 @@
 //! [`HttpResponse`]: a status, header fields, and a body that is there or comes piece by piece.
 
 use std::any::Any;
-use std::convert::Infallible;
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -92,12 +90,6 @@ impl HttpResponse {
     }
 }
 
-impl fmt::Debug for HttpResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpResponse").field("status", &self.status).finish_non_exhaustive()
-    }
-}
-
 /// The body of an answer.
 pub(super) struct ResponseBody {
     content: Content,
@@ -143,6 +135,3 @@ impl Body for ResponseBody {
         }
     }
 }
-
-/// What a service of hyper may fail with: nothing, as every failure is an answer.
-pub(super) type Never = Infallible;

@@ -63,7 +63,7 @@ impl HttpHandler for Echo {
 async fn start() -> (HttpServer, Echo) {
     let handler = Echo::default();
     let shared = Echo { pieces: Arc::clone(&handler.pieces), answers: Arc::clone(&handler.answers) };
-    let server = HttpServer::start("127.0.0.1:0", IDLE_TIMEOUT, Arc::new(shared)).await;
+    let server = HttpServer::start("127.0.0.1:0", IDLE_TIMEOUT, Arc::new(shared), None).await;
     (server.expect("a free port"), handler)
 }
 

@@ -32,7 +32,6 @@ pub fn publish_metrics(values: &ServerMetrics, recorder: &dyn Recorder) {
         match family.value(values) {
             MetricValue::Number(value) => out.number(family.kind, Vec::new(), value),
             MetricValue::Numbers(values) => {
-                #[allow(clippy::cast_precision_loss, reason = "the facade has doubles")]
                 values.iter().for_each(|(key, value)| out.number(family.kind, key_label(key), *value as f64));
             }
             MetricValue::Summary(summary) => out.summary(Vec::new(), summary),
@@ -60,7 +59,6 @@ struct Out<'r> {
 impl Out<'_> {
     fn number(&self, kind: MetricKind, labels: Vec<Label>, value: f64) {
         match kind {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
             MetricKind::Counter => self.counter("", labels, value as u64),
             _ => self.gauge("", labels, value),
         }

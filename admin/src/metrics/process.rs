@@ -21,40 +21,38 @@ pub(crate) fn process_families(metrics: &ServerMetrics) -> impl Iterator<Item = 
     let stat = Stat::read();
     let status = read_to_string("/proc/self/status").unwrap_or_default();
     let (open, max) = metrics.descriptors.unzip();
-    #[allow(clippy::cast_precision_loss, reason = "Prometheus has doubles only")]
     let (open, max) = (open.map(|open| open as f64), max.map(|max| max as f64));
+    let family =
+        |name, kind, help, value: Option<f64>| value.map(|value| ProcessFamily { name, kind, help, value });
     let families = [
-        (
+        family(
             "process_cpu_seconds_total",
             MetricKind::Counter,
             "Total user and system CPU time spent in seconds.",
             stat.as_ref().map(|stat| stat.cpu.as_secs_f64()),
         ),
-        (
+        family(
             "process_start_time_seconds",
             MetricKind::Gauge,
             "Start time of the process since unix epoch in seconds.",
             stat.as_ref().map(|stat| stat.start.as_secs_f64()),
         ),
-        ("process_open_fds", MetricKind::Gauge, "Number of open file descriptors.", open),
-        ("process_max_fds", MetricKind::Gauge, "Maximum number of open file descriptors.", max),
-        (
+        family("process_open_fds", MetricKind::Gauge, "Number of open file descriptors.", open),
+        family("process_max_fds", MetricKind::Gauge, "Maximum number of open file descriptors.", max),
+        family(
             "process_virtual_memory_bytes",
             MetricKind::Gauge,
             "Virtual memory size in bytes.",
             kilobytes(&status, "VmSize:"),
         ),
-        (
+        family(
             "process_resident_memory_bytes",
             MetricKind::Gauge,
             "Resident memory size in bytes.",
             kilobytes(&status, "VmRSS:"),
         ),
     ];
-    families.into_iter().filter_map(|(name, kind, help, value)| {
-        let value = value?;
-        Some(ProcessFamily { name, kind, help, value })
-    })
+    families.into_iter().flatten()
 }
 
 /// What `/proc` says of this process and of the machine's start.

@@ -55,7 +55,7 @@ impl PrometheusText {
 
     /// The text.
     pub fn write(&self, metrics: &ServerMetrics) -> String {
-        let mut out = Out { only: self.only.as_ref(), text: String::with_capacity(32 << 10) };
+        let mut out = Out { name: "", only: self.only.as_ref(), text: String::with_capacity(32 << 10) };
         for family in families() {
             // Apache's families have no help but their name.
             let help = if family.is_of_apache() { family.name } else { family.help };
@@ -63,26 +63,21 @@ impl PrometheusText {
                 MetricKind::AdvancedSummary => &QUANTILES[..],
                 _ => &QUANTILES[..1],
             };
-            out.family(family.name, family.kind, help, |samples| match family.value(metrics) {
-                MetricValue::Number(value) => samples.add("", "", value),
+            out.family(family.name, family.kind, help, |out| match family.value(metrics) {
+                MetricValue::Number(value) => out.add("", "", value),
                 MetricValue::Numbers(values) => {
-                    #[allow(clippy::cast_precision_loss, reason = "Prometheus has doubles only")]
-                    values.iter().for_each(|(key, value)| samples.add("", &key_label(key), *value as f64));
+                    values.iter().for_each(|(key, value)| out.add("", &key_label(key), *value as f64));
                 }
-                MetricValue::Summary(summary) => samples.summary("", quantiles, summary),
+                MetricValue::Summary(summary) => out.summary("", quantiles, summary),
                 MetricValue::Summaries(summaries) => {
-                    summaries
-                        .iter()
-                        .for_each(|(key, value)| samples.summary(&key_label(key), quantiles, value));
+                    summaries.iter().for_each(|(key, value)| out.summary(&key_label(key), quantiles, value));
                 }
                 MetricValue::Unknown => {}
             });
         }
         if !self.without_process {
             for family in process_families(metrics) {
-                out.family(family.name, family.kind, family.help, |samples| {
-                    samples.add("", "", family.value)
-                });
+                out.family(family.name, family.kind, family.help, |out| out.add("", "", family.value));
             }
         }
         out.text
@@ -98,33 +93,27 @@ fn key_label(key: &str) -> String {
 }
 
 struct Out<'o> {
+    /// The family that is being written.
+    name: &'static str,
     only: Option<&'o BTreeSet<String>>,
     text: String,
 }
 
 impl Out<'_> {
-    fn family(&mut self, name: &str, kind: MetricKind, help: &str, write: impl FnOnce(&mut Samples<'_>)) {
+    fn family(&mut self, name: &'static str, kind: MetricKind, help: &str, write: impl FnOnce(&mut Self)) {
+        self.name = name;
         let begin = self.text.len();
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         // A string takes everything.
         let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {}\n", kind.prometheus_name());
         let before = self.text.len();
-        write(&mut Samples { name, only: self.only, text: &mut self.text });
+        write(self);
         // A family of which no sample was asked for is left out, and one that has none is not.
         if self.only.is_some() && self.text.len() == before {
             self.text.truncate(begin);
         }
     }
-}
 
-/// Where the samples of a family are written.
-struct Samples<'o> {
-    name: &'o str,
-    only: Option<&'o BTreeSet<String>>,
-    text: &'o mut String,
-}
-
-impl Samples<'_> {
     fn add(&mut self, suffix: &str, labels: &str, value: f64) {
         let name = format!("{}{suffix}", self.name);
         if self.only.is_some_and(|only| !only.contains(&name)) {
@@ -141,7 +130,7 @@ impl Samples<'_> {
         for (quantile, value) in quantiles.iter().zip(values) {
             self.add("", &format!("{key}quantile=\"{quantile}\","), value);
         }
-        #[allow(clippy::cast_precision_loss, reason = "Prometheus has doubles only")]
+        // Prometheus has doubles only.
         self.add("_count", key, summary.count as f64);
         self.add("_sum", key, summary.sum);
     }

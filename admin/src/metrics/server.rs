@@ -93,7 +93,7 @@ impl MetricsServerBuilder {
     pub async fn start(self) -> Result<MetricsServer, AdminError> {
         let Self { observer, addr, text } = self;
         let endpoint = Arc::new(MetricsEndpoint { observer: observer.clone(), text });
-        let http = HttpServer::start(&addr, IDLE_TIMEOUT, endpoint).await;
+        let http = HttpServer::start(&addr, IDLE_TIMEOUT, endpoint, None).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
         observer.measure();
         Ok(MetricsServer { http })
@@ -120,16 +120,10 @@ impl HttpHandler for MetricsEndpoint {
                 );
             };
             // The arguments have the names of samples, as simpleclient has it.
-            let mut names = request
-                .query
-                .into_iter()
-                .filter(|(name, _)| name == "name[]")
-                .map(|(_, name)| name)
-                .peekable();
-            let text = match names.peek() {
-                Some(_) => self.text.clone().only(names).write(&metrics),
-                None => self.text.write(&metrics),
-            };
+            let names = request.query.into_iter().filter(|(name, _)| name == "name[]");
+            let names: Vec<_> = names.map(|(_, name)| name).collect();
+            let text = if names.is_empty() { self.text.clone() } else { self.text.clone().only(names) };
+            let text = text.write(&metrics);
             HttpResponse::text(StatusCode::OK, PrometheusText::CONTENT_TYPE, text)
         })
     }

@@ -8,14 +8,11 @@ use crate::http::HttpResponse;
 
 const JSON: &str = "application/json; charset=utf-8";
 
-/// An answer of the API.
-#[derive(Debug)]
-pub(super) struct ApiAnswer(pub(super) Value);
+/// What the API answers to a request.
+pub(super) type ApiResult = Result<Value, ApiError>;
 
-impl ApiAnswer {
-    pub(super) fn into_response(self) -> HttpResponse {
-        HttpResponse::text(StatusCode::OK, JSON, self.0.to_string())
-    }
+pub(super) fn response(answer: &Value) -> HttpResponse {
+    HttpResponse::text(StatusCode::OK, JSON, answer.to_string())
 }
 
 /// Why a request is refused. The message is for the reader of the page.
@@ -55,16 +52,14 @@ impl ApiError {
 
     /// What the server refuses, as it would refuse a client.
     pub(super) fn refused(code: ErrorCode, path: &str) -> Self {
-        let status = match code {
-            ErrorCode::NoNode => StatusCode::NOT_FOUND,
-            ErrorCode::NoAuth => StatusCode::FORBIDDEN,
-            ErrorCode::BadArguments => StatusCode::BAD_REQUEST,
-            _ => StatusCode::CONFLICT,
-        };
-        let message = match code {
-            ErrorCode::NoNode => format!("there is no znode {}", path.escape_debug()),
-            ErrorCode::NoAuth => format!("the ACL does not allow this to you: {}", path.escape_debug()),
-            other => format!("{}: {other}", path.escape_debug()),
+        let path = path.escape_debug();
+        let (status, message) = match code {
+            ErrorCode::NoNode => (StatusCode::NOT_FOUND, format!("there is no znode {path}")),
+            ErrorCode::NoAuth => {
+                (StatusCode::FORBIDDEN, format!("the ACL does not allow this to you: {path}"))
+            }
+            ErrorCode::BadArguments => (StatusCode::BAD_REQUEST, format!("{path}: {code}")),
+            _ => (StatusCode::CONFLICT, format!("{path}: {code}")),
         };
         Self::new(status, &format!("{code:?}"), message)
     }

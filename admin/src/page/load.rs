@@ -4,26 +4,22 @@ use serde_json::json;
 use zoolet_server::Observer;
 
 use super::PageSettings;
-use super::answer::{ApiAnswer, ApiError};
+use super::answer::{ApiError, ApiResult};
 use super::visible::Reader;
 use crate::http::HttpRequest;
 
 /// What does not change: the release, and what the page may do.
-pub(super) async fn server(
-    observer: &Observer,
-    reader: &Reader,
-    settings: &PageSettings,
-) -> Result<ApiAnswer, ApiError> {
-    let summary = observer.summary().await.ok_or_else(ApiError::stopped)?;
+pub(super) async fn server(reader: &Reader<'_>, settings: &PageSettings) -> ApiResult {
+    let summary = reader.observer.summary().await.ok_or_else(ApiError::stopped)?;
     let version = summary.version.split(',').next().unwrap_or_default();
     let peer = format!("ip:{}", reader.peer.ip());
     let identities: Vec<_> =
         reader.user().map(|user| format!("digest:{user}")).into_iter().chain([peer]).collect();
-    Ok(ApiAnswer(json!({ "version": version, "writable": settings.writable, "identities": identities })))
+    Ok(json!({ "version": version, "writable": settings.writable, "identities": identities }))
 }
 
 /// Counters and states. With the argument `measure` the server records the times of its syncs from now on.
-pub(super) async fn load(observer: &Observer, request: &HttpRequest) -> Result<ApiAnswer, ApiError> {
+pub(super) async fn load(observer: &Observer, request: &HttpRequest) -> ApiResult {
     if request.argument("measure").is_some() {
         observer.measure();
     }
@@ -33,7 +29,7 @@ pub(super) async fn load(observer: &Observer, request: &HttpRequest) -> Result<A
         json!({ "queued": log.queued, "queued_bytes": log.queued_bytes, "submitted": log.submitted, "snapshots": log.snapshots })
     });
     let sync = &metrics.summaries.sync_ms;
-    Ok(ApiAnswer(json!({
+    Ok(json!({
         "now": load.now.0,
         "started": load.started.0,
         "zxid": metrics.zxid.to_string(),
@@ -50,5 +46,5 @@ pub(super) async fn load(observer: &Observer, request: &HttpRequest) -> Result<A
         // Recorded only while the server measures.
         "syncs": metrics.is_measured.then_some(sync.count),
         "sync_ms": metrics.is_measured.then_some(sync.sum),
-    })))
+    }))
 }

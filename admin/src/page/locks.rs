@@ -2,16 +2,15 @@
 //! way of the ephemerals of all sessions, of which there are far fewer than znodes.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use zoolet_proto::contender::{self, ContenderKind, ContenderName};
 use zoolet_proto::{SessionId, Zxid, path};
-use zoolet_server::Observer;
+use zoolet_server::ConnectionSource;
 use zoolet_server_core::ConnId;
 
-use super::answer::{ApiAnswer, ApiError};
+use super::answer::{ApiError, ApiResult};
 use super::visible::Reader;
 use super::znodes::SLICE;
 
@@ -48,28 +47,27 @@ struct Seen {
 }
 
 /// All queues whose directory the reader may list.
-pub(super) async fn locks(observer: &Observer, reader: &Reader) -> Result<ApiAnswer, ApiError> {
-    let (mut queues, looked, all) = find(observer).await?;
+pub(super) async fn locks(reader: &Reader<'_>) -> ApiResult {
+    let (mut queues, looked, all) = find(reader).await?;
     let more = !all || queues.len() > QUEUES;
     let mut shown = Vec::new();
     while let Some((dir, contenders)) = queues.pop_first().filter(|_| shown.len() < QUEUES) {
-        if let Some(queue) = see(observer, reader, &dir, contenders).await? {
+        if let Some(queue) = see(reader, &dir, contenders).await? {
             shown.push(queue);
         }
     }
-    let now = observer.now().ok_or_else(ApiError::stopped)?.0;
-    Ok(ApiAnswer(json!({ "now": now, "queues": shown, "looked": looked, "more": more })))
+    Ok(json!({ "now": reader.now()?, "queues": shown, "looked": looked, "more": more }))
 }
 
 /// Finds all queues, also those that a viewer may not see. Returns how many ephemerals were looked at, and whether those are all.
-async fn find(observer: &Observer) -> Result<(Queues, usize, bool), ApiError> {
-    let owners = observer.look(|core| core.tree().owners()).await.ok_or_else(ApiError::stopped)?;
+async fn find(reader: &Reader<'_>) -> Result<(Queues, usize, bool), ApiError> {
+    let owners = reader.look(|core, _| core.tree().owners()).await?;
     let (mut queues, mut looked) = (Queues::new(), 0);
     for owner in owners {
         let mut after: Option<Arc<str>> = None;
         loop {
             let from = after.take();
-            let look = observer.look(move |core| {
+            let look = reader.look(move |core, _| {
                 let paths = core.tree().ephemerals_after(owner, from.as_deref()).take(SLICE);
                 let path = |path: &Arc<str>| {
                     let name = contender::parse(path::name(path));
@@ -78,7 +76,7 @@ async fn find(observer: &Observer) -> Result<(Queues, usize, bool), ApiError> {
                 };
                 paths.map(path).collect::<Vec<_>>()
             });
-            let slice = look.await.ok_or_else(ApiError::stopped)?;
+            let slice = look.await?;
             looked += slice.len();
             let is_last = slice.len() < SLICE;
             after = slice.last().map(|(path, ..)| Arc::clone(path));
@@ -101,8 +99,7 @@ async fn find(observer: &Observer) -> Result<(Queues, usize, bool), ApiError> {
 
 /// One queue as the reader sees it; `None` if it may not list the directory.
 async fn see(
-    observer: &Observer,
-    reader: &Reader,
+    reader: &Reader<'_>,
     dir: &str,
     mut contenders: Vec<Contender>,
 ) -> Result<Option<Value>, ApiError> {
@@ -117,11 +114,11 @@ async fn see(
     let mut contenders = contenders.into_iter();
     while contenders.len() > 0 {
         let slice: Vec<Contender> = contenders.by_ref().take(SLICE).collect();
-        let (viewer, listed) = (reader.viewer.clone(), path::parent(&slice[0].path).to_owned());
-        let look = observer.look(move |core| {
-            core.view(&viewer, &listed).ok()?;
+        let listed = path::parent(&slice[0].path).to_owned();
+        let look = reader.look(move |core, viewer| {
+            core.view(viewer, &listed).ok()?;
             let see = |contender: Contender| {
-                let seen = core.view(&viewer, &contender.path).ok().and_then(|node| {
+                let seen = core.view(viewer, &contender.path).ok().and_then(|node| {
                     let (session, stat) = (node.owner().as_session()?, node.stat());
                     let conn = core.sessions().get(session).and_then(|session| session.conn);
                     Some(Seen { czxid: stat.czxid, ctime: stat.ctime, session, conn })
@@ -130,7 +127,7 @@ async fn see(
             };
             Some(slice.into_iter().map(see).collect::<Vec<_>>())
         });
-        match look.await.ok_or_else(ApiError::stopped)? {
+        match look.await? {
             Some(slice) => seen.extend(slice),
             None => return Ok(None),
         }
@@ -139,17 +136,11 @@ async fn see(
         seen.sort_by_key(|contender| contender.seen.map_or(Zxid(i64::MAX), |seen| seen.czxid));
         seen.truncate(CONTENDERS);
     }
-    let conns: Vec<ConnId> = seen.iter().filter_map(|contender| contender.seen?.conn).collect();
-    let mut sources = observer.sources(&conns).ok_or_else(ApiError::stopped)?.into_iter();
+    let conns: Vec<_> = seen.iter().map(|contender| contender.seen?.conn).collect();
     let recipe = recipe(&seen);
-    let rows: Vec<Value> = seen
-        .iter()
-        .zip(states(&seen, recipe))
-        .map(|(contender, state)| {
-            let source = contender.seen.and_then(|seen| seen.conn).and_then(|_| sources.next().flatten());
-            row(contender, state, source.map(|source| source.addr))
-        })
-        .collect();
+    let known = states(&seen, recipe).into_iter().zip(reader.sources(&conns)?);
+    let rows: Vec<Value> =
+        seen.iter().zip(known).map(|(contender, (state, source))| row(contender, state, source)).collect();
     Ok(Some(json!({
         "path": dir,
         "recipe": recipe.unwrap_or("sequential ephemerals"),
@@ -159,7 +150,7 @@ async fn see(
     })))
 }
 
-fn row(contender: &Contender, state: &str, addr: Option<SocketAddr>) -> Value {
+fn row(contender: &Contender, state: &str, source: Option<ConnectionSource>) -> Value {
     let seen = contender.seen;
     json!({
         "path": &*contender.path,
@@ -169,7 +160,7 @@ fn row(contender: &Contender, state: &str, addr: Option<SocketAddr>) -> Value {
         "token": seen.map(|seen| seen.czxid.to_string()),
         "since": seen.map(|seen| seen.ctime),
         "session": seen.map(|seen| seen.session.to_string()),
-        "address": addr.map(|addr| addr.to_string()),
+        "address": source.map(|source| source.addr.to_string()),
     })
 }
 

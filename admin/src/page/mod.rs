@@ -18,7 +18,7 @@ mod znodes;
 use hyper::StatusCode;
 use zoolet_server::Observer;
 
-use self::answer::{ApiAnswer, ApiError};
+use self::answer::{ApiError, ApiResult};
 use self::guard::AllowedHosts;
 use self::visible::Reader;
 use crate::http::{HttpBody, HttpMethod, HttpRequest, HttpResponse};
@@ -60,19 +60,14 @@ impl Page {
         let answer = match self.hosts.check(request) {
             Err(refusal) => Err(refusal),
             Ok(()) => match request.path.strip_prefix(API) {
-                Some(name) => self.call(name, request, body).await.map(ApiAnswer::into_response),
+                Some(name) => self.call(name, request, body).await.map(|answer| answer::response(&answer)),
                 None => assets::find(&request.path).ok_or_else(ApiError::not_found),
             },
         };
         guard::protected(answer.unwrap_or_else(ApiError::into_response))
     }
 
-    async fn call(
-        &self,
-        name: &str,
-        request: &HttpRequest,
-        body: &mut HttpBody,
-    ) -> Result<ApiAnswer, ApiError> {
+    async fn call(&self, name: &str, request: &HttpRequest, body: &mut HttpBody) -> ApiResult {
         let expected =
             if matches!(name, "create" | "set" | "delete") { HttpMethod::Post } else { HttpMethod::Get };
         if request.method != expected {
@@ -84,23 +79,22 @@ impl Page {
         }
         guard::same_site(request)?;
         let reader = Reader::of(request, &self.observer).await?;
-        let observer = &self.observer;
         match name {
-            "server" => load::server(observer, &reader, &self.settings).await,
-            "load" => load::load(observer, request).await,
-            "znode" => znodes::znode(observer, &reader, request).await,
-            "children" => znodes::children(observer, &reader, request).await,
-            "search" => znodes::search(observer, &reader, request).await,
-            "sessions" => sessions::sessions(observer, request).await,
-            "session" => sessions::session(observer, &reader, request).await,
-            "locks" => locks::locks(observer, &reader).await,
-            "transactions" => transactions::transactions(observer, &reader, request).await,
+            "server" => load::server(&reader, &self.settings).await,
+            "load" => load::load(&self.observer, request).await,
+            "znode" => znodes::znode(&reader, request).await,
+            "children" => znodes::children(&reader, request).await,
+            "search" => znodes::search(&reader, request).await,
+            "sessions" => sessions::sessions(&reader, request).await,
+            "session" => sessions::session(&reader, request).await,
+            "locks" => locks::locks(&reader).await,
+            "transactions" => transactions::transactions(&reader, request).await,
             "create" | "set" | "delete" => {
                 guard::write(request)?;
                 if !self.settings.writable {
                     return Err(ApiError::read_only());
                 }
-                writes::write(name, observer, &reader, body).await
+                writes::write(name, &reader, body).await
             }
             _ => Err(ApiError::not_found()),
         }

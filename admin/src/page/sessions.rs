@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use zoolet_proto::SessionId;
-use zoolet_server::{ConnectionSource, Observer};
-use zoolet_server_core::{Core, SessionTable, SessionView};
+use zoolet_server::ConnectionSource;
+use zoolet_server_core::{Core, SessionTable, SessionView, Viewer};
 
-use super::answer::{ApiAnswer, ApiError};
+use super::answer::{ApiError, ApiResult};
 use super::visible::{Reader, hex_of, may_know};
 use super::znodes::SLICE;
 use crate::http::HttpRequest;
@@ -21,11 +21,11 @@ const PATHS: usize = 200;
 type Counted = (SessionView, usize, usize);
 
 /// At most 500 sessions, those that expire first, and those that `open` names; by id.
-pub(super) async fn sessions(observer: &Observer, request: &HttpRequest) -> Result<ApiAnswer, ApiError> {
+pub(super) async fn sessions(reader: &Reader<'_>, request: &HttpRequest) -> ApiResult {
     let open = request.argument("open").unwrap_or_default();
     let open = open.split(',').filter(|id| !id.is_empty()).take(NAMED);
     let open = open.map(|id| hex_of(id).map(SessionId)).collect::<Result<Vec<_>, _>>()?;
-    let look = observer.look(move |core| {
+    let look = reader.look(move |core, _| {
         let named = open.into_iter().filter_map(|id| core.sessions().get(id));
         let mut sessions: Vec<SessionView> = core.sessions().iter().take(SLICE).chain(named).collect();
         sessions.sort_unstable_by_key(|session| session.id);
@@ -36,19 +36,13 @@ pub(super) async fn sessions(observer: &Observer, request: &HttpRequest) -> Resu
         };
         (sessions.into_iter().map(counted).collect::<Vec<_>>(), core.sessions().len())
     });
-    let (sessions, length) = look.await.ok_or_else(ApiError::stopped)?;
-    let conns: Vec<_> = sessions.iter().filter_map(|(session, ..)| session.conn).collect();
-    let mut sources = observer.sources(&conns).ok_or_else(ApiError::stopped)?.into_iter();
-    let shown = |counted: &Counted| {
-        let source = counted.0.conn.and_then(|_| sources.next().flatten());
-        session_row(counted, source)
-    };
-    let rows: Vec<Value> = sessions.iter().map(shown).collect();
-    let now = observer.now().ok_or_else(ApiError::stopped)?.0;
-    Ok(ApiAnswer(json!({ "now": now, "length": length, "sessions": rows })))
+    let (sessions, length) = look.await?;
+    let conns: Vec<_> = sessions.iter().map(|(session, ..)| session.conn).collect();
+    let rows: Vec<Value> = sessions.iter().zip(reader.sources(&conns)?).map(session_row).collect();
+    Ok(json!({ "now": reader.now()?, "length": length, "sessions": rows }))
 }
 
-fn session_row((session, ephemerals, watches): &Counted, source: Option<ConnectionSource>) -> Value {
+fn session_row(((session, ephemerals, watches), source): (&Counted, Option<ConnectionSource>)) -> Value {
     json!({
         "id": session.id.to_string(),
         "timeout": session.timeout,
@@ -63,30 +57,24 @@ fn session_row((session, ephemerals, watches): &Counted, source: Option<Connecti
 }
 
 /// The ephemerals and the watches of a session, as far as the reader may know of their paths.
-pub(super) async fn session(
-    observer: &Observer,
-    reader: &Reader,
-    request: &HttpRequest,
-) -> Result<ApiAnswer, ApiError> {
+pub(super) async fn session(reader: &Reader<'_>, request: &HttpRequest) -> ApiResult {
     let id = request.argument("id").ok_or_else(|| ApiError::bad("the argument `id` is missing"))?;
     let id = SessionId(hex_of(id)?);
-    let viewer = reader.viewer.clone();
-    let look = observer.look(move |core| {
+    let look = reader.look(move |core, viewer| {
         let session = core.sessions().get(id)?;
         let ephemerals: Vec<Arc<str>> = core.tree().ephemerals_after(id, None).take(PATHS).cloned().collect();
         let watches: Vec<Arc<str>> = session.conn.map_or_else(Vec::new, |conn| {
             core.watches().paths_of(conn, None).take(PATHS).map(|(path, _)| Arc::clone(path)).collect()
         });
         let count = session.conn.map_or(0, |conn| core.watches().count(conn));
-        let known = |paths: Vec<Arc<str>>, length| paths_of(core, &viewer, paths, length);
+        let known = |paths: Vec<Arc<str>>, length| paths_of(core, viewer, paths, length);
         Some((known(ephemerals, core.tree().count_ephemerals(id)), known(watches, count)))
     });
-    let found = look.await.ok_or_else(ApiError::stopped)?;
-    let (ephemerals, watches) = found.ok_or_else(ApiError::not_found)?;
-    Ok(ApiAnswer(json!({ "id": id.to_string(), "ephemerals": ephemerals, "watches": watches })))
+    let (ephemerals, watches) = look.await?.ok_or_else(ApiError::not_found)?;
+    Ok(json!({ "id": id.to_string(), "ephemerals": ephemerals, "watches": watches }))
 }
 
-fn paths_of(core: &Core, viewer: &zoolet_server_core::Viewer, paths: Vec<Arc<str>>, length: usize) -> Value {
+fn paths_of(core: &Core, viewer: &Viewer, paths: Vec<Arc<str>>, length: usize) -> Value {
     let all = paths.len();
     let known: Vec<_> =
         paths.iter().filter(|path| may_know(core, viewer, path)).map(|path| &**path).collect();

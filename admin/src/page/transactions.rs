@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use zoolet_proto::{SessionId, Zxid};
-use zoolet_server::{Observer, RecentTxn, RecentTxns, TxnStep};
+use zoolet_server::{RecentTxn, RecentTxns, TxnStep};
 
-use super::answer::{ApiAnswer, ApiError};
+use super::answer::{ApiError, ApiResult};
 use super::visible::{Reader, hex_of, may_know};
 use crate::http::HttpRequest;
 
@@ -26,11 +26,7 @@ struct Filter {
 }
 
 /// The transactions after a zxid that pass the filter. Waits for the next one; the answer may be empty.
-pub(super) async fn transactions(
-    observer: &Observer,
-    reader: &Reader,
-    request: &HttpRequest,
-) -> Result<ApiAnswer, ApiError> {
+pub(super) async fn transactions(reader: &Reader<'_>, request: &HttpRequest) -> ApiResult {
     let given = |name| request.argument(name).filter(|value| !value.is_empty());
     let filter = Filter {
         path: given("path").unwrap_or_default().to_owned(),
@@ -38,30 +34,25 @@ pub(super) async fn transactions(
         kind: given("kind").map(str::to_owned),
     };
     let after = given("after").map(|zxid| hex_of(zxid).map(Zxid)).transpose()?;
-    let Ok(recent) = timeout(WAIT, observer.transactions(after, AT_ONCE)).await else {
+    let Ok(recent) = timeout(WAIT, reader.observer.transactions(after, AT_ONCE)).await else {
         let last = after.unwrap_or_default().to_string();
-        return Ok(ApiAnswer(json!({ "transactions": [], "last": last, "missed": false })));
+        return Ok(json!({ "transactions": [], "last": last, "missed": false }));
     };
     let RecentTxns { txns, last, missed, .. } = recent.ok_or_else(ApiError::stopped)?;
     let mut txns = txns.into_iter();
     let mut rows: Vec<Value> = Vec::new();
     while txns.len() > 0 {
         let slice: Vec<RecentTxn> = txns.by_ref().take(IN_A_TURN).collect();
-        let viewer = reader.viewer.clone();
-        let look = observer.look(move |core| {
-            let known = |step: &TxnStep| step.path.as_ref().is_none_or(|path| may_know(core, &viewer, path));
+        let look = reader.look(move |core, viewer| {
+            let known = |step: &TxnStep| step.path.as_ref().is_none_or(|path| may_know(core, viewer, path));
             let known = |txn: RecentTxn| (txn.steps.iter().map(known).collect(), txn);
             slice.into_iter().map(known).collect::<Vec<(Vec<bool>, RecentTxn)>>()
         });
-        let slice = look.await.ok_or_else(ApiError::stopped)?;
-        rows.extend(
-            slice
-                .iter()
-                .filter(|(known, txn)| filter.passes(txn, known))
-                .map(|(known, txn)| shown(txn, known)),
-        );
+        let slice = look.await?;
+        let passing = slice.iter().filter(|(known, txn)| filter.passes(txn, known));
+        rows.extend(passing.map(|(known, txn)| shown(txn, known)));
     }
-    Ok(ApiAnswer(json!({ "transactions": rows, "last": last.to_string(), "missed": missed })))
+    Ok(json!({ "transactions": rows, "last": last.to_string(), "missed": missed }))
 }
 
 impl Filter {

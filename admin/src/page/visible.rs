@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use hyper::StatusCode;
 use hyper::header::AUTHORIZATION;
 use zoolet_proto::{ErrorCode, path};
-use zoolet_server::Observer;
-use zoolet_server_core::{Core, Viewer};
+use zoolet_server::{ConnectionSource, Observer};
+use zoolet_server_core::{ConnId, Core, Viewer};
 
 use super::answer::ApiError;
 use crate::http::HttpRequest;
@@ -15,18 +15,18 @@ use crate::http::HttpRequest;
 const MAX_PARENTS: usize = 16;
 
 /// Who has sent a request: a client at its address, with the credentials of its header field `Authorization: digest user:password`.
-#[derive(Clone)]
-pub(super) struct Reader {
-    pub(super) viewer: Viewer,
+pub(super) struct Reader<'o> {
+    pub(super) observer: &'o Observer,
+    viewer: Viewer,
     pub(super) peer: SocketAddr,
     /// `user:password`.
     pub(super) credentials: Option<Vec<u8>>,
 }
 
-impl Reader {
+impl<'o> Reader<'o> {
     /// # Errors
     /// `Unauthorized` if the credentials are not of a known form, are refused, or do not suffice for the server.
-    pub(super) async fn of(request: &HttpRequest, observer: &Observer) -> Result<Self, ApiError> {
+    pub(super) async fn of(request: &HttpRequest, observer: &'o Observer) -> Result<Self, ApiError> {
         let peer = request.client.addr;
         let viewer = Viewer::new(peer.ip());
         let field = request.headers.get(AUTHORIZATION);
@@ -45,7 +45,40 @@ impl Reader {
             }
         });
         let viewer = look.await.ok_or_else(ApiError::stopped)?.map_err(unauthorized)?;
-        Ok(Self { viewer, peer, credentials })
+        Ok(Self { observer, viewer, peer, credentials })
+    }
+
+    /// Looks at the state between two turns of the server, with the identities of the reader.
+    ///
+    /// # Errors
+    /// If the server has stopped.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Core, &Viewer) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let viewer = self.viewer.clone();
+        self.observer.look(move |core| look(core, &viewer)).await.ok_or_else(ApiError::stopped)
+    }
+
+    /// Where each of these connections comes from, if it is there.
+    ///
+    /// # Errors
+    /// If the server has stopped.
+    pub(super) fn sources(
+        &self,
+        conns: &[Option<ConnId>],
+    ) -> Result<Vec<Option<ConnectionSource>>, ApiError> {
+        let named: Vec<ConnId> = conns.iter().copied().flatten().collect();
+        let mut sources = self.observer.sources(&named).ok_or_else(ApiError::stopped)?.into_iter();
+        Ok(conns.iter().map(|conn| conn.and_then(|_| sources.next().flatten())).collect())
+    }
+
+    /// The time of the server.
+    ///
+    /// # Errors
+    /// If the server has stopped.
+    pub(super) fn now(&self) -> Result<i64, ApiError> {
+        self.observer.now().map(|now| now.0).ok_or_else(ApiError::stopped)
     }
 
     /// The user, without the password.

@@ -7,9 +7,8 @@ use hyper::StatusCode;
 use serde_json::{Value, json};
 use zoolet_proto::records::{Create, Delete, SetData};
 use zoolet_proto::{Acl, CreateMode, Request, Stat, jute, path};
-use zoolet_server::Observer;
 
-use super::answer::{ApiAnswer, ApiError};
+use super::answer::{ApiError, ApiResult};
 use super::short_session::{WriteError, execute};
 use super::visible::Reader;
 use crate::http::HttpBody;
@@ -18,12 +17,7 @@ use crate::http::HttpBody;
 const MAX_BODY: usize = 1_500_000;
 
 /// Executes the write `name` as its body asks for, with the identities of the reader.
-pub(super) async fn write(
-    name: &str,
-    observer: &Observer,
-    reader: &Reader,
-    body: &mut HttpBody,
-) -> Result<ApiAnswer, ApiError> {
+pub(super) async fn write(name: &str, reader: &Reader<'_>, body: &mut HttpBody) -> ApiResult {
     let body = body.collect(MAX_BODY).await.map_err(|error| ApiError::bad(error.to_string()))?;
     let body: Value =
         serde_json::from_slice(&body).map_err(|error| ApiError::bad(format!("not JSON: {error}")))?;
@@ -43,21 +37,18 @@ pub(super) async fn write(
         }),
         _ => Request::Delete(Delete { path: path.clone(), version: wanted.version()? }),
     };
-    let is_create = name == "create";
-    let stream = observer.connect_for(reader.peer).map_err(|_| ApiError::stopped())?;
+    let stream = reader.observer.connect_for(reader.peer).map_err(|_| ApiError::stopped())?;
     let reply = execute(stream, reader.credentials.clone(), request).await.map_err(|error| match error {
         WriteError::Refused(code) => ApiError::refused(code, &path),
         error => ApiError::new(StatusCode::BAD_GATEWAY, "Unknown", error.to_string()),
     })?;
     let answer = match name {
+        "create" => jute::parse::<String>(&reply).map(|path| json!({ "path": path })),
         "set" => jute::parse::<Stat>(&reply).map(|stat| json!({ "path": path, "version": stat.version })),
-        _ if is_create => jute::parse::<String>(&reply).map(|path| json!({ "path": path })),
         _ => Ok(json!({ "path": path })),
     };
     tracing::info!(peer = %reader.peer, user = reader.user(), path, "the page has executed a {name}");
-    answer
-        .map(ApiAnswer)
-        .map_err(|error| ApiError::new(StatusCode::BAD_GATEWAY, "Unknown", error.to_string()))
+    answer.map_err(|error| ApiError::new(StatusCode::BAD_GATEWAY, "Unknown", error.to_string()))
 }
 
 /// The fields of a body.
@@ -94,7 +85,7 @@ fn mode(body: &Value) -> CreateMode {
 }
 
 /// Of a new znode: all for its creator and reading for others, or open if nobody has proved who he is.
-fn acl(reader: &Reader) -> Vec<Acl> {
+fn acl(reader: &Reader<'_>) -> Vec<Acl> {
     match reader.credentials {
         Some(_) => [Acl::creator_all(), Acl::read_only()].concat(),
         None => Acl::open(),

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use zoolet_proto::{Acl, Perms, Stat, path};
-use zoolet_server::Observer;
+use zoolet_proto::{Acl, Stat, path};
 use zoolet_server_core::{Core, Owner};
 
-use super::answer::{ApiAnswer, ApiError};
+use super::answer::{ApiError, ApiResult};
 use super::visible::{Reader, path_of};
 use crate::http::HttpRequest;
 
@@ -25,74 +24,60 @@ const SEARCHED: usize = 20_000;
 const FOUND: usize = 500;
 
 /// One znode: data, Stat, ACL and owner.
-pub(super) async fn znode(
-    observer: &Observer,
-    reader: &Reader,
-    request: &HttpRequest,
-) -> Result<ApiAnswer, ApiError> {
+pub(super) async fn znode(reader: &Reader<'_>, request: &HttpRequest) -> ApiResult {
     let path = path_of(request)?;
-    let (viewer, asked) = (reader.viewer.clone(), path.clone());
-    let look = observer.look(move |core| {
-        let node = core.view(&viewer, &asked)?;
+    let asked = path.clone();
+    let look = reader.look(move |core, viewer| {
+        let node = core.view(viewer, &asked)?;
         let data = node.data().map(|data| (data.len(), data.slice(..data.len().min(SHOWN_DATA))));
-        core.view_acl(&viewer, &asked).map(|acl| (node.stat(), node.owner(), data, acl))
+        core.view_acl(viewer, &asked).map(|acl| (node.stat(), node.owner(), data, acl))
     });
-    let seen = look.await.ok_or_else(ApiError::stopped)?;
-    let (stat, owner, data, acl) = seen.map_err(|code| ApiError::refused(code, &path))?;
+    let (stat, owner, data, acl) = look.await?.map_err(|code| ApiError::refused(code, &path))?;
     let data = match data {
         Some((length, shown)) => json!({ "length": length, "base64": BASE64.encode(shown) }),
         None => json!({ "length": null, "base64": "" }),
     };
     let entries: Vec<Value> = acl.iter().take(SHOWN_ACL).map(acl_entry).collect();
-    Ok(ApiAnswer(json!({
+    Ok(json!({
         "path": path,
-        "now": observer.now().ok_or_else(ApiError::stopped)?.0,
+        "now": reader.now()?,
         "owner": owner_of(owner),
         "data": data,
         "stat": stat_of(&stat),
         "acl": entries,
         "acl_length": acl.len(),
-    })))
+    }))
 }
 
 /// Children in the order of their names, from the one after `after`: at most 500.
-pub(super) async fn children(
-    observer: &Observer,
-    reader: &Reader,
-    request: &HttpRequest,
-) -> Result<ApiAnswer, ApiError> {
+pub(super) async fn children(reader: &Reader<'_>, request: &HttpRequest) -> ApiResult {
     let path = path_of(request)?;
     let limit = request.argument("limit").and_then(|limit| limit.parse().ok()).unwrap_or(SLICE);
     let limit: usize = limit.clamp(1, SLICE);
     let after = request.argument("after").map(|name| path::join(&path, name));
-    let (viewer, asked) = (reader.viewer.clone(), path.clone());
-    let look = observer.look(move |core| {
-        let node = core.view(&viewer, &asked)?;
+    let asked = path.clone();
+    let look = reader.look(move |core, viewer| {
+        let node = core.view(viewer, &asked)?;
         let total = node.children().len();
         let (slice, more) = slice(core, &asked, after.as_deref(), limit);
         let children = slice.into_iter().map(|child| {
             // The number of children is a part of the Stat, which not everybody may read who may list the names.
-            let node = core.view(&viewer, &child).ok();
+            let node = core.view(viewer, &child).ok();
             let ephemeral = node.is_some_and(|node| node.owner().as_session().is_some());
             (child, node.map(|node| node.children().len()), ephemeral)
         });
         Ok((total, children.collect::<Vec<_>>(), more))
     });
-    let (total, children, more) =
-        look.await.ok_or_else(ApiError::stopped)?.map_err(|code| ApiError::refused(code, &path))?;
+    let (total, children, more) = look.await?.map_err(|code| ApiError::refused(code, &path))?;
     let children: Vec<Value> = children
         .iter()
         .map(|(child, children, ephemeral)| json!([path::name(child), children, ephemeral]))
         .collect();
-    Ok(ApiAnswer(json!({ "total": total, "children": children, "more": more })))
+    Ok(json!({ "total": total, "children": children, "more": more }))
 }
 
 /// Children whose names contain a text, from the one after `after`. Looks at 20,000 of them at most, and says whether there are more.
-pub(super) async fn search(
-    observer: &Observer,
-    reader: &Reader,
-    request: &HttpRequest,
-) -> Result<ApiAnswer, ApiError> {
+pub(super) async fn search(reader: &Reader<'_>, request: &HttpRequest) -> ApiResult {
     let dir = path_of(request)?;
     let text = request.argument("text").unwrap_or_default().to_owned();
     // Whoever types a capital means it.
@@ -100,13 +85,12 @@ pub(super) async fn search(
     let mut after: Option<Arc<str>> = request.argument("after").map(|name| path::join(&dir, name).into());
     let (mut names, mut looked, mut more) = (Vec::new(), 0, true);
     while more && looked < SEARCHED && names.len() < FOUND {
-        let (viewer, asked, from) = (reader.viewer.clone(), dir.clone(), after.clone());
-        let look = observer.look(move |core| {
-            core.view(&viewer, &asked)?;
+        let (asked, from) = (dir.clone(), after.clone());
+        let look = reader.look(move |core, viewer| {
+            core.view(viewer, &asked)?;
             Ok(slice(core, &asked, from.as_deref(), SLICE))
         });
-        let slice = look.await.ok_or_else(ApiError::stopped)?;
-        let (children, rest) = slice.map_err(|code| ApiError::refused(code, &dir))?;
+        let (children, rest) = look.await?.map_err(|code| ApiError::refused(code, &dir))?;
         looked += children.len();
         more = rest;
         let name = |child: &Arc<str>| path::name(child).to_owned();
@@ -117,7 +101,7 @@ pub(super) async fn search(
         after = children.last().cloned().or(after);
     }
     let next = after.filter(|_| more).map(|after| path::name(&after).to_owned());
-    Ok(ApiAnswer(json!({ "names": names, "looked": looked, "more": more, "next": next })))
+    Ok(json!({ "names": names, "looked": looked, "more": more, "next": next }))
 }
 
 /// The paths of the next children of a znode, and whether there are more.
@@ -158,14 +142,5 @@ fn owner_of(owner: Owner) -> Value {
 }
 
 fn acl_entry(entry: &Acl) -> Value {
-    let letters = [
-        (Perms::CREATE, 'c'),
-        (Perms::DELETE, 'd'),
-        (Perms::READ, 'r'),
-        (Perms::WRITE, 'w'),
-        (Perms::ADMIN, 'a'),
-    ];
-    let perms: String =
-        letters.iter().filter(|(perm, _)| entry.perms.intersects(*perm)).map(|(_, letter)| letter).collect();
-    json!([perms, entry.scheme, entry.id])
+    json!([format!("{:?}", entry.perms), entry.scheme, entry.id])
 }

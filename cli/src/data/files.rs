@@ -53,7 +53,7 @@ pub(super) fn write_snapshot(
     sessions: &[(SessionId, i32)],
 ) -> Result<Published, StorageError> {
     let header = tree.begin_snapshot();
-    let mut writer = dir.create(header.zxid, header.digest, sessions, header.acls)?;
+    let mut writer = dir.begin(header, sessions)?;
     each_znode(tree, |znode| writer.add(&znode))?;
     writer.finish()
 }

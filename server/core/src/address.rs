@@ -58,32 +58,24 @@ fn v6(text: &str) -> Option<Ipv6Addr> {
     let groups = |part: &str| -> Option<Vec<u16>> {
         if part.is_empty() { Some(Vec::new()) } else { part.split(':').map(group).collect() }
     };
-    let (front, back, whole) = match text.split_once("::") {
-        Some((front, back)) => {
-            let (front, back) = (groups(front)?, groups(back)?);
-            let whole = front.len() + back.len() < 8;
-            (front, back, whole)
-        }
-        None => {
-            let all = groups(text)?;
-            let whole = all.len() == 8;
-            (all, Vec::new(), whole)
-        }
+    let (front, back, allowed) = match text.split_once("::") {
+        Some((front, back)) => (groups(front)?, groups(back)?, 0..=7),
+        None => (groups(text)?, Vec::new(), 8..=8),
     };
-    let mut all = [0; 8];
-    if whole {
-        all[..front.len()].copy_from_slice(&front);
-        all[8 - back.len()..].copy_from_slice(&back);
+    if !allowed.contains(&(front.len() + back.len())) {
+        return None;
     }
-    whole.then(|| all.into())
+    let mut all = [0; 8];
+    all[..front.len()].copy_from_slice(&front);
+    all[8 - back.len()..].copy_from_slice(&back);
+    Some(all.into())
 }
 
 fn group(text: &str) -> Option<u16> {
     if text.len() > 4 {
         return None;
     }
-    // `Integer.parseInt` accepts a sign.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two bytes of it count")]
+    // `Integer.parseInt` accepts a sign, and two bytes of the number count.
     i32::from_str_radix(text, 16).ok().map(|group| group as u16)
 }
 

@@ -214,7 +214,7 @@ impl Core {
             Input::Request(Incoming { body: Ok(request), .. }) => request.path(),
             _ => None,
         });
-        self.tree.prefetch(paths);
+        self.tree.nodes.prefetch(paths);
     }
 
     pub(crate) fn accept(&mut self, now: Millis, conn: ConnId, origin: Origin) {
@@ -347,14 +347,14 @@ impl Core {
         if new.is_some_and(|ids| state.add(ids, &self.config.auth)) {
             self.reply_to_auth(call, Reply::Empty);
         } else {
-            self.refuse_without_zxid(call, Zxid(0), ErrorCode::AuthFailed, Reply::Empty);
+            self.send_refusal(call, Zxid(0), ErrorCode::AuthFailed, Reply::Empty);
             self.close(call.conn);
         }
     }
 
     /// Unknown opcode: replies `Unimplemented`, then closes. The session survives.
     fn unimplemented(&mut self, call: RequestContext) {
-        self.refuse_without_zxid(call, Zxid(-1), ErrorCode::Unimplemented, Reply::Empty);
+        self.send_refusal(call, Zxid(-1), ErrorCode::Unimplemented, Reply::Empty);
         self.close_because(call.conn, "an unknown operation");
     }
 
@@ -389,7 +389,7 @@ impl Core {
 
     pub(crate) fn refuse(&mut self, call: RequestContext, zxid: Zxid, code: ErrorCode) {
         let zxid = self.raised(call.conn, zxid);
-        self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, zxid, code), Reply::Empty));
+        self.send_refusal(call, zxid, code, Reply::Empty);
     }
 
     /// Sends a reply that names no zxid.
@@ -397,22 +397,9 @@ impl Core {
         self.send(call.conn, Message::Reply(ReplyHeader::ok(call.xid, Zxid(0)), reply));
     }
 
-    /// Sends an error reply that names no zxid, but `instead`.
-    pub(crate) fn refuse_without_zxid(
-        &mut self,
-        call: RequestContext,
-        instead: Zxid,
-        code: ErrorCode,
-        body: Reply,
-    ) {
-        self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, instead, code), body));
-    }
-
-    /// Sends one of the few error replies that have a body.
-    pub(crate) fn refuse_with_body(&mut self, call: RequestContext, code: ErrorCode, reply: Reply) {
-        let zxid = self.raised(call.conn, self.tree.last_zxid());
-        let header = ReplyHeader::error(call.xid, zxid, code);
-        self.send(call.conn, Message::Reply(header, reply));
+    /// Sends an error reply with exactly this zxid, which may be none. Few have a body.
+    pub(crate) fn send_refusal(&mut self, call: RequestContext, zxid: Zxid, code: ErrorCode, body: Reply) {
+        self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, zxid, code), body));
     }
 
     /// Queues a message for a connection, as if an input had led to it.

@@ -28,8 +28,7 @@ pub(crate) fn checksum_of_data(path: &str, data: Option<&Bytes>) -> u32 {
     hasher.finalize()
 }
 
-/// The whole checksum of a znode whose first part is known.
-#[allow(clippy::cast_possible_truncation, reason = "ZooKeeper's counter has 32 bits")]
+/// The whole checksum of a znode whose first part is known. ZooKeeper's counter of children has 32 bits.
 pub(crate) fn checksum(node: &Znode) -> u64 {
     let mut stat = [0; 60];
     let (longs, rest) = stat.split_at_mut(40);

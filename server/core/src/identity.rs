@@ -57,24 +57,26 @@ impl Identity {
     }
 
     pub(crate) fn matches(&self, entry: &Acl) -> bool {
-        match self {
-            Self::Ip(addr) => entry.scheme == "ip" && ip_matches(&entry.id, *addr),
-            Self::Digest(id) => entry.scheme == "digest" && entry.id == *id,
-            Self::X509(subject) => entry.scheme == "x509" && entry.id == **subject,
-            // This name matches every user (`SASLAuthenticationProvider.matches`).
-            Self::Sasl { user, known } => {
-                *known && entry.scheme == "sasl" && (entry.id == *user || user == "super")
-            }
-            Self::Super => false,
+        if let Self::Ip(addr) = self {
+            return entry.scheme == "ip" && ip_matches(&entry.id, *addr);
         }
+        self.authenticated().is_some_and(|(scheme, id)| {
+            // This name matches every user (`SASLAuthenticationProvider.matches`).
+            entry.scheme == scheme && (entry.id == id || (scheme, id) == ("sasl", "super"))
+        })
     }
 
-    /// What an `auth` entry becomes for it: addresses and the super user do not count as authenticated.
+    /// What an `auth` entry becomes for it.
     pub(crate) fn entry(&self, perms: Perms) -> Option<Acl> {
+        self.authenticated().map(|(scheme, id)| Acl::new(perms, scheme, id))
+    }
+
+    /// Scheme and id, as ACLs have them. Addresses and the super user do not count as authenticated.
+    fn authenticated(&self) -> Option<(&'static str, &str)> {
         match self {
-            Self::Digest(id) => Some(Acl::new(perms, "digest", id.clone())),
-            Self::X509(subject) => Some(Acl::new(perms, "x509", subject.to_string())),
-            Self::Sasl { user, known: true } => Some(Acl::new(perms, "sasl", user.clone())),
+            Self::Digest(id) => Some(("digest", id)),
+            Self::X509(subject) => Some(("x509", subject)),
+            Self::Sasl { user, known: true } => Some(("sasl", user)),
             Self::Sasl { known: false, .. } | Self::Ip(_) | Self::Super => None,
         }
     }
@@ -114,11 +116,7 @@ impl CoreConfig {
                     .super_digest
                     .as_deref()
                     .is_some_and(|wanted| wanted.as_bytes().ct_eq(id.as_bytes()).into());
-                let mut ids = vec![Identity::Digest(id)];
-                if is_super {
-                    ids.push(Identity::Super);
-                }
-                Some(ids)
+                Some(with_super(Identity::Digest(id), is_super))
             }
             // The certificate has been an identity since the handshake; the packet adds nothing.
             AuthScheme::X509 => ids.iter().any(|id| matches!(id, Identity::X509(_))).then(Vec::new),
@@ -143,15 +141,13 @@ impl AuthConfig {
             return Vec::new();
         }
         let is_super = self.x509_super.as_deref() == Some(&*subject);
-        let subject = Identity::X509(subject);
-        if is_super { vec![subject, Identity::Super] } else { vec![subject] }
+        with_super(Identity::X509(subject), is_super)
     }
 
     /// The identities of a SASL user who has authenticated.
     pub(crate) fn identities_of_sasl(&self, user: String) -> Vec<Identity> {
         let is_super = self.sasl_supers.contains(&user);
-        let user = Identity::Sasl { user, known: self.sasl };
-        if is_super { vec![user, Identity::Super] } else { vec![user] }
+        with_super(Identity::Sasl { user, known: self.sasl }, is_super)
     }
 
     /// Whether a connection with these identities may send requests.
@@ -159,6 +155,10 @@ impl AuthConfig {
         let is_required = |id: &Identity| id.scheme().is_some_and(|scheme| self.required.contains(&scheme));
         self.required.is_empty() || ids.iter().any(is_required)
     }
+}
+
+fn with_super(id: Identity, is_super: bool) -> Vec<Identity> {
+    if is_super { vec![id, Identity::Super] } else { vec![id] }
 }
 
 fn user_of(digest: &str) -> &str {

@@ -141,10 +141,9 @@ impl Nodes {
         self.take(index)
     }
 
+    /// A part of the hash.
     fn tag(&self, path: &str) -> u32 {
-        #[allow(clippy::cast_possible_truncation, reason = "a part of the hash")]
-        let tag = self.hasher.hash_one(path) as u32;
-        tag
+        self.hasher.hash_one(path) as u32
     }
 
     /// Puts a znode into the first vacant place.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use zoolet_proto::records::{CheckVersion, Delete, SetAcl, SetData};
-use zoolet_proto::{AclList, ErrorCode, Perms, SessionId, path};
+use zoolet_proto::{AclList, ErrorCode, Perms, path};
 
 use crate::access::{AclCheckCache, fix_up, take_room};
 use crate::config::CoreConfig;
@@ -218,14 +218,9 @@ fn within_quota(
     if too_many || too_big { Err(ErrorCode::QuotaExceeded) } else { Ok(()) }
 }
 
-/// The owner of a znode created by an ordinary mode.
-pub(crate) fn owner_of(ephemeral: bool, session: SessionId) -> Owner {
-    if ephemeral { Owner::session(session) } else { Owner::PERSISTENT }
-}
-
 #[cfg(test)]
 mod tests {
-    use zoolet_proto::{Xid, Zxid};
+    use zoolet_proto::{SessionId, Xid, Zxid};
 
     use super::*;
     use crate::message::Millis;

@@ -148,7 +148,7 @@ fn number(text: &[u8], key: &str) -> Option<i64> {
     })
 }
 
-#[allow(clippy::cast_possible_wrap, reason = "no data is that long")]
+/// A length, to compute changes with: no data is too long for that.
 pub(crate) fn signed(len: usize) -> i64 {
     len as i64
 }

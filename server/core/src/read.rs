@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use zoolet_proto::records::{ClientInfo, Exists, GetChildren, GetData, Op, OpResult};
 use zoolet_proto::{ErrorCode, NameList, Perms, Reply, Zxid};
 
-use crate::access::{AclCheckCache, allows, masked};
+use crate::access::AclCheckCache;
 use crate::core::{Core, RequestContext};
 use crate::identity::Identity;
 use crate::message::ConnId;
@@ -14,15 +14,10 @@ use crate::znode::Znode;
 
 impl Core {
     pub(crate) fn exists(&mut self, call: RequestContext, record: &Exists) {
-        let found = if record.path.contains('\0') {
+        let outcome = if record.path.contains('\0') {
             Err(ErrorCode::BadArguments)
         } else {
-            self.check_read_limit(call, &record.path, record.watch).map(|()| self.tree.get(&record.path))
-        };
-        let outcome = match found {
-            Ok(Some(node)) => self.may_read(call.conn, node).map(|()| Reply::Stat(node.stat())),
-            Ok(None) => Err(ErrorCode::NoNode),
-            Err(code) => Err(code),
+            self.read(call, &record.path, record.watch).map(|node| Reply::Stat(node.stat()))
         };
         // The only read that sets a watch on a missing znode.
         if record.watch && matches!(outcome, Ok(_) | Err(ErrorCode::NoNode)) {
@@ -33,10 +28,8 @@ impl Core {
     }
 
     pub(crate) fn get_data(&mut self, call: RequestContext, record: &GetData) {
-        let outcome = self
-            .check_read_limit(call, &record.path, record.watch)
-            .and_then(|()| self.readable(call.conn, &record.path))
-            .map(|node| Reply::Data(node.data().cloned(), node.stat()));
+        let node = self.read(call, &record.path, record.watch);
+        let outcome = node.map(|node| Reply::Data(node.data().cloned(), node.stat()));
         if record.watch && outcome.is_ok() {
             self.watches.add(call.conn, &record.path, Modes::DATA);
         }
@@ -45,10 +38,8 @@ impl Core {
     }
 
     pub(crate) fn get_children(&mut self, call: RequestContext, record: &GetChildren, with_stat: bool) {
-        let found = self
-            .check_read_limit(call, &record.path, record.watch)
-            .and_then(|()| self.readable(call.conn, &record.path))
-            .map(|node| (node.names(), with_stat.then(|| node.stat())));
+        let node = self.read(call, &record.path, record.watch);
+        let found = node.map(|node| (node.names(), with_stat.then(|| node.stat())));
         let outcome = found.map(|((names, keep), stat)| {
             if keep {
                 self.tree.keep_names(&record.path, &names);
@@ -67,23 +58,18 @@ impl Core {
 
     pub(crate) fn get_acl(&mut self, call: RequestContext, path: &str) {
         let outcome = self.tree.get(path).ok_or(ErrorCode::NoNode).and_then(|node| {
-            if self.may(call.conn, node, Perms::ADMIN) {
-                Ok(Reply::Acl(node.acl().to_vec(), node.stat()))
-            } else if self.may(call.conn, node, Perms::READ) {
-                Ok(Reply::Acl(masked(node.acl()), node.stat()))
-            } else {
-                Err(ErrorCode::NoAuth)
-            }
+            let acl = self.visible_acl(self.ids(call.conn), node)?;
+            Ok(Reply::Acl(acl, node.stat()))
         });
         let zxid = self.unchanged_since(path);
         self.answer(call, zxid, outcome);
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "int on the wire")]
     pub(crate) fn get_all_children_number(&mut self, call: RequestContext, path: &str) {
         let outcome = self.readable(call.conn, path).map(|node| {
             // The root counts as its own descendant under its alias.
             let count = node.descendants() + usize::from(path.is_empty());
+            // An int on the wire.
             Reply::Count(count as i32)
         });
         self.answer(call, self.tree.last_zxid(), outcome);
@@ -141,33 +127,26 @@ impl Core {
     /// multi would be refused as a whole.
     fn refuse_multi_read(&mut self, call: RequestContext, ops: &[Op]) {
         if ops.iter().all(|op| self.multi_write(call.session, op.clone()).is_ok()) {
-            self.refuse_with_body(call, ErrorCode::MarshallingError, Reply::Multi(Vec::new()));
+            let zxid = self.raised(call.conn, self.tree.last_zxid());
+            self.send_refusal(call, zxid, ErrorCode::MarshallingError, Reply::Multi(Vec::new()));
         } else {
             self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError);
         }
     }
 
-    /// The znode at `path`, if it exists and `conn` may read it.
+    /// The znode at `path`, if it exists and the client may read it, and may watch the path too if it asks for that.
+    fn read(&self, call: RequestContext, path: &str, watch: bool) -> Result<&Znode, ErrorCode> {
+        self.check_watch_limit(call.conn, watch.then_some(path).into_iter())?;
+        self.readable(call.conn, path)
+    }
+
     fn readable(&self, conn: ConnId, path: &str) -> Result<&Znode, ErrorCode> {
         let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
-        self.may_read(conn, node)?;
-        Ok(node)
-    }
-
-    fn may_read(&self, conn: ConnId, node: &Znode) -> Result<(), ErrorCode> {
-        if self.may(conn, node, Perms::READ) { Ok(()) } else { Err(ErrorCode::NoAuth) }
-    }
-
-    fn may(&self, conn: ConnId, node: &Znode, perms: Perms) -> bool {
-        self.config.skip_acl || allows(&node.acl, perms, self.ids(conn))
+        if self.may(self.ids(conn), node, Perms::READ) { Ok(node) } else { Err(ErrorCode::NoAuth) }
     }
 
     pub(crate) fn ids(&self, conn: ConnId) -> &[Identity] {
         self.conns.get(&conn).map_or(&[], |state| &state.ids)
-    }
-
-    fn check_read_limit(&self, call: RequestContext, path: &str, watch: bool) -> Result<(), ErrorCode> {
-        self.check_watch_limit(call.conn, watch.then_some(path).into_iter())
     }
 
     pub(crate) fn answer(&mut self, call: RequestContext, zxid: Zxid, outcome: Result<Reply, ErrorCode>) {

@@ -8,9 +8,9 @@ use zoolet_proto::{AclList, Zxid};
 use crate::digest::{checksum, checksum_of_data, is_counted};
 use crate::znode::{Owner, Znode};
 
-/// A znode with everything that a snapshot keeps of it. Its children are records of their own.
+/// A znode with everything that a snapshot keeps of it. Its children are records of their own. A new field is a new format, so it is
+/// exhaustive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "a new field is a new format")]
 pub struct ZnodeRecord {
     /// The full path; `/` for the root.
     pub path: Arc<str>,

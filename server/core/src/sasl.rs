@@ -98,7 +98,7 @@ impl Core {
         }
         let code = if is_required { ErrorCode::SessionClosedRequireSaslAuth } else { ErrorCode::AuthFailed };
         // As for multiRead, an error with a body.
-        self.refuse_without_zxid(call, Zxid(0), code, Reply::Sasl(None));
+        self.send_refusal(call, Zxid(0), code, Reply::Sasl(None));
         self.close(call.conn);
     }
 
@@ -122,7 +122,7 @@ impl Core {
     pub(crate) fn refuse_unauthenticated(&mut self, call: RequestContext) {
         let (session, peer) = (call.session, self.peer(call.conn));
         tracing::info!(%session, %peer, "a client without the required authentication sends a request; closing its connection");
-        self.refuse_without_zxid(call, Zxid(0), ErrorCode::SessionClosedRequireSaslAuth, Reply::Empty);
+        self.send_refusal(call, Zxid(0), ErrorCode::SessionClosedRequireSaslAuth, Reply::Empty);
         self.close(call.conn);
     }
 }

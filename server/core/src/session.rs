@@ -217,7 +217,7 @@ fn deadline(now: Millis, timeout: i32, tick: i64) -> Millis {
 /// The first session id of a server: its own id and its start time
 /// (`SessionTrackerImpl.initializeNextSessionId`).
 fn first_id(server: i64, now: Millis) -> i64 {
-    #[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss, reason = "Java's unsigned shift")]
+    // Java's unsigned shift.
     let time = ((now.0 << 24) as u64 >> 8) as i64;
     time | (server << 56)
 }
@@ -270,12 +270,12 @@ fn secret_password(secret: &SessionSecret, id: SessionId) -> Bytes {
 fn java_password(id: SessionId) -> Bytes {
     const MASK: u64 = (1 << 48) - 1;
     const MULTIPLIER: u64 = 0x5_DEEC_E66D;
-    #[allow(clippy::cast_sign_loss, reason = "java.util.Random works on the bits")]
+    // As `java.util.Random` does it.
     let mut state = ((id.0 as u64 ^ 0xB341_5C00) ^ MULTIPLIER) & MASK;
     let mut out = Vec::with_capacity(PASSWORD_LEN);
     for _ in 0..PASSWORD_LEN / 4 {
         state = state.wrapping_mul(MULTIPLIER).wrapping_add(0xB) & MASK;
-        #[allow(clippy::cast_possible_truncation, reason = "java.util.Random.next(32)")]
+        // `next(32)`.
         out.extend(((state >> 16) as u32).to_le_bytes());
     }
     out.into()

@@ -17,12 +17,6 @@ pub(crate) struct ChangeTracker {
 }
 
 impl ChangeTracker {
-    /// A znode was inserted.
-    #[inline(never)]
-    pub(crate) fn inserted(&mut self, node: &mut Znode) {
-        self.after_data(node);
-    }
-
     /// A znode is about to be changed or deleted. Its list of children may have changed already.
     #[inline(never)]
     pub(crate) fn before(&mut self, node: &Znode) {
@@ -42,7 +36,7 @@ impl ChangeTracker {
         }
     }
 
-    /// The data of a znode was changed, and maybe more.
+    /// A znode was inserted, or its data was changed, and maybe more.
     #[inline(never)]
     pub(crate) fn after_data(&mut self, node: &mut Znode) {
         if self.digest.is_some() && is_counted(&node.path) {
@@ -63,7 +57,7 @@ impl Tree {
     pub fn keeping_digest(mut self) -> Self {
         let tracker = self.tracker.get_or_insert_default();
         tracker.digest = Some(0);
-        self.nodes.for_each_mut(|node| tracker.inserted(node));
+        self.nodes.for_each_mut(|node| tracker.after_data(node));
         self
     }
 }

@@ -124,11 +124,6 @@ impl Tree {
         self.nodes.get(if path.is_empty() { ROOT } else { path })
     }
 
-    /// Reads into the processor's caches what requests for these paths are going to read.
-    pub(crate) fn prefetch<'p>(&self, paths: impl Iterator<Item = &'p str>) {
-        self.nodes.prefetch(paths);
-    }
-
     /// The number of znodes, including the four of an empty tree.
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -319,7 +314,7 @@ impl Tree {
         node.parent = parent;
         let Some(node) = self.nodes.insert(node) else { return false };
         node.acl = self.acls.keep(&node.acl);
-        track(&mut self.tracker, |tracker| tracker.inserted(node));
+        track(&mut self.tracker, |tracker| tracker.after_data(node));
         self.data_size += path.len() + len;
         if let Some(parent) = self.nodes.at_mut(parent) {
             list(parent.children_mut(), &path);
@@ -454,7 +449,7 @@ fn tracked<T>(
     changed
 }
 
-#[allow(clippy::cast_possible_wrap, reason = "no data is that long")]
+/// No data is too long for that.
 fn len_change(old: usize, new: usize) -> isize {
     new as isize - old as isize
 }

@@ -47,15 +47,11 @@ impl UndurableChanges {
         Self { durable, last: HashMap::new(), changes: VecDeque::new() }
     }
 
-    /// Adds the changes of a transaction, which is the newest.
-    pub(crate) fn record(&mut self, txn: &Txn) {
-        self.record_step(txn.zxid, &txn.op);
-    }
-
-    fn record_step(&mut self, zxid: Zxid, op: &TxnOp) {
+    /// Adds the changes of a transaction, which is the newest, or of a part of it.
+    pub(crate) fn record(&mut self, zxid: Zxid, op: &TxnOp) {
         match op {
             TxnOp::Delete { path } | TxnOp::SetAcl { path, .. } => self.add(zxid, path),
-            TxnOp::Multi(ops) => ops.iter().for_each(|op| self.record_step(zxid, op)),
+            TxnOp::Multi(ops) => ops.iter().for_each(|op| self.record(zxid, op)),
             TxnOp::CloseSession { ephemerals } => ephemerals.iter().for_each(|path| self.add(zxid, path)),
             TxnOp::Create { .. }
             | TxnOp::SetData { .. }
@@ -140,7 +136,7 @@ impl Core {
     #[inline(never)]
     pub(crate) fn prepare_for_log(&mut self, txn: &mut Txn, events: usize) {
         if let Some(undurable) = &mut self.undurable {
-            undurable.record(txn);
+            undurable.record(txn.zxid, &txn.op);
         }
         txn.digest = self.tree.digest().filter(|_| !matches!(txn.op, TxnOp::Error(_)));
         self.note_events(events);
@@ -180,7 +176,7 @@ mod tests {
     fn a_path_that_changes_again_and_again_is_forgotten_when_all_of_it_is_durable() {
         let mut undurable = UndurableChanges::new(Zxid(0));
         for zxid in 1..=9 {
-            undurable.record_step(Zxid(zxid), &TxnOp::Delete { path: "/a".into() });
+            undurable.record(Zxid(zxid), &TxnOp::Delete { path: "/a".into() });
         }
         undurable.set_durable(Zxid(8));
         assert_eq!(undurable.last.len(), 1);

@@ -42,7 +42,7 @@ impl Core {
     /// `NoNode`, `NoAuth`.
     pub fn view(&self, viewer: &Viewer, path: &str) -> Result<&Znode, ErrorCode> {
         let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
-        if self.viewer_may(viewer, node, Perms::READ) { Ok(node) } else { Err(ErrorCode::NoAuth) }
+        if self.may(&viewer.ids, node, Perms::READ) { Ok(node) } else { Err(ErrorCode::NoAuth) }
     }
 
     /// The access control list of a znode, as `getACL` would return it: without the digests if the viewer may read the znode
@@ -51,14 +51,21 @@ impl Core {
     /// # Errors
     /// `NoNode`, `NoAuth`.
     pub fn view_acl(&self, viewer: &Viewer, path: &str) -> Result<Vec<Acl>, ErrorCode> {
-        let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
-        if self.viewer_may(viewer, node, Perms::ADMIN) {
-            return Ok(node.acl().to_vec());
-        }
-        self.view(viewer, path).map(|node| masked(node.acl()))
+        self.visible_acl(&viewer.ids, self.tree.get(path).ok_or(ErrorCode::NoNode)?)
     }
 
-    fn viewer_may(&self, viewer: &Viewer, node: &Znode, perms: Perms) -> bool {
-        self.config.skip_acl || allows(&node.acl, perms, &viewer.ids)
+    /// The access control list of a znode as somebody with these identities sees it.
+    pub(crate) fn visible_acl(&self, ids: &[Identity], node: &Znode) -> Result<Vec<Acl>, ErrorCode> {
+        if self.may(ids, node, Perms::ADMIN) {
+            Ok(node.acl().to_vec())
+        } else if self.may(ids, node, Perms::READ) {
+            Ok(masked(node.acl()))
+        } else {
+            Err(ErrorCode::NoAuth)
+        }
+    }
+
+    pub(crate) fn may(&self, ids: &[Identity], node: &Znode, perms: Perms) -> bool {
+        self.config.skip_acl || allows(&node.acl, perms, ids)
     }
 }

@@ -6,7 +6,7 @@ use zoolet_proto::{CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
 use crate::core::{Core, RequestContext};
 use crate::message::Millis;
 use crate::pending::Pending;
-use crate::prepare::{Actor, Write, decide, owner_of};
+use crate::prepare::{Actor, Write, decide};
 use crate::tree::Change;
 use crate::txn::{Txn, TxnOp};
 use crate::watch_events::{EventSender, notify_watchers};
@@ -28,9 +28,9 @@ pub(crate) struct Refused {
 impl Core {
     pub(crate) fn create(&mut self, call: RequestContext, op: CreateOp, record: Create) {
         let Create { path, data, acl, flags } = record;
-        let write = self.create_mode(op, flags).map(|(mode, container)| {
-            let owner =
-                if container { Owner::CONTAINER } else { owner_of(mode.is_ephemeral(), call.session) };
+        let write = self.create_mode(flags).map(|mode| {
+            // Only the opcode creates a container; the flag for one is ignored.
+            let owner = owner_of(mode, op == CreateOp::Container, call.session);
             Write::Create { path, data, acl, owner, sequential: mode.is_sequential() }
         });
         self.write(call, write, op != CreateOp::Create);
@@ -83,7 +83,7 @@ impl Core {
         let mut steps = Vec::with_capacity(count);
         let mut failure = None;
         let (mut view, mut actor) = (Pending::new(&self.tree), self.actor(call));
-        for (at, (write, stat)) in writes.into_iter().enumerate() {
+        for (write, stat) in writes {
             match write.and_then(|write| decide(&view, &mut actor, write)) {
                 Ok(step) => {
                     view.record(&step);
@@ -91,7 +91,7 @@ impl Core {
                     with_stat.push(stat);
                 }
                 Err(code) => {
-                    failure = Some((at, code));
+                    failure = Some(code);
                     break;
                 }
             }
@@ -104,12 +104,10 @@ impl Core {
                 results.push(multi_result(change, stat));
             }),
             // All or none: those before the failed one are reported as undone, those after it as not tried.
-            Some((failed, code)) => {
-                results.extend((0..count).map(|at| match at.cmp(&failed) {
-                    std::cmp::Ordering::Less => OpResult::Error(None),
-                    std::cmp::Ordering::Equal => OpResult::Error(Some(code)),
-                    std::cmp::Ordering::Greater => OpResult::Error(Some(ErrorCode::RuntimeInconsistency)),
-                }));
+            Some(code) => {
+                results.resize(steps.len(), OpResult::Error(None));
+                results.push(OpResult::Error(Some(code)));
+                results.resize(count, OpResult::Error(Some(ErrorCode::RuntimeInconsistency)));
                 self.commit(call.now, call.session, call.xid, TxnOp::Error(code), |_| {})
             }
         };
@@ -117,15 +115,14 @@ impl Core {
         self.reply(call, zxid, Reply::Multi(results));
     }
 
-    /// Resolves the flags of a top-level create: a mode, and whether it creates a container.
-    fn create_mode(&self, op: CreateOp, flags: i32) -> Result<(CreateMode, bool), ErrorCode> {
+    /// Resolves the flags of a top-level create.
+    fn create_mode(&self, flags: i32) -> Result<CreateMode, ErrorCode> {
         let mode = CreateMode::from_code(flags).ok_or(ErrorCode::BadArguments)?;
         if mode.is_ttl() {
             let extended = self.config.extended_types;
             return Err(if extended { ErrorCode::BadArguments } else { ErrorCode::Unimplemented });
         }
-        // Only the opcode creates a container; the flag for one is ignored.
-        Ok((mode, op == CreateOp::Container))
+        Ok(mode)
     }
 
     /// Resolves flags and ttl of a createTTL: an owner, and whether the name is sequential.
@@ -171,7 +168,7 @@ impl Core {
             return Err(Refused { takes_zxid: true });
         }
         let container = create_op == CreateOp::Container || mode == CreateMode::Container;
-        let owner = if container { Owner::CONTAINER } else { owner_of(mode.is_ephemeral(), session) };
+        let owner = owner_of(mode, container, session);
         let Create { path, data, acl, .. } = record;
         let write = Write::Create { path, data, acl, owner, sequential: mode.is_sequential() };
         Ok((Ok(write), container || create_op == CreateOp::Create2))
@@ -181,8 +178,10 @@ impl Core {
         let CreateTtl { path, data, acl, flags, ttl } = record;
         let (mode, with_stat) = match CreateMode::from_code(flags) {
             Some(mode) if mode.is_ttl() => (self.ttl_mode(flags, ttl), true),
-            Some(CreateMode::Container) => (Ok((Owner::CONTAINER, false)), true),
-            Some(mode) => (Ok((owner_of(mode.is_ephemeral(), session), mode.is_sequential())), false),
+            Some(mode) => {
+                let container = mode == CreateMode::Container;
+                (Ok((owner_of(mode, container, session), mode.is_sequential())), container)
+            }
             None => (Err(ErrorCode::BadArguments), false),
         };
         let write = mode.map(|(owner, sequential)| Write::Create { path, data, acl, owner, sequential });
@@ -221,6 +220,15 @@ impl Core {
             seen(&change);
             notify_watchers(tree, watches, &change, &mut events);
         });
+    }
+}
+
+/// The owner of a new znode without a time to live.
+fn owner_of(mode: CreateMode, container: bool, session: SessionId) -> Owner {
+    match mode {
+        _ if container => Owner::CONTAINER,
+        mode if mode.is_ephemeral() => Owner::session(session),
+        _ => Owner::PERSISTENT,
     }
 }
 

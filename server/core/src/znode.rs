@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, AclList, NameList, SessionId, Stat, WeakNameList, Zxid};
+use zoolet_proto::{Acl, AclList, NameList, SessionId, Stat, WeakNameList, Zxid, path};
 
 use crate::nodes::NodeIndex;
 
@@ -86,32 +86,27 @@ impl Children {
     pub(crate) fn insert(&mut self, path: &Arc<str>) {
         self.names = WeakNameList::default();
         if self.paths.insert(Arc::clone(path)) {
-            self.name_bytes += name_of(path).len();
+            self.name_bytes += path::name(path).len();
         }
     }
 
     /// Inserts paths that it does not have, sorted.
     pub(crate) fn insert_sorted(&mut self, paths: Vec<Arc<str>>) {
         self.names = WeakNameList::default();
-        self.name_bytes += paths.iter().map(|path| name_of(path).len()).sum::<usize>();
+        self.name_bytes += paths.iter().map(|path| path::name(path).len()).sum::<usize>();
         self.paths.append(&mut paths.into_iter().collect());
     }
 
     pub(crate) fn remove(&mut self, path: &str) {
         self.names = WeakNameList::default();
         if self.paths.remove(path) {
-            self.name_bytes -= name_of(path).len();
+            self.name_bytes -= path::name(path).len();
         }
         if self.paths.is_empty() {
             // An empty tree that had an element keeps memory for others.
             self.paths = BTreeSet::new();
         }
     }
-}
-
-/// The last component of a path.
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// A znode. 128 bytes, aligned to cache lines: one that is in no cache costs two lines and not three.
@@ -211,7 +206,7 @@ impl Znode {
         }
         let Children { paths, name_bytes, .. } = children;
         // The position of the last slash is the same in all paths.
-        let above = paths.first().map_or(0, |path| path.len() - name_of(path).len());
+        let above = paths.first().map_or(0, |path| path.len() - path::name(path).len());
         let names = paths.iter().map(|path| path.get(above..).unwrap_or_default());
         (NameList::with_encoded_len(name_bytes + LENGTH * paths.len(), names), paths.len() >= MANY)
     }
@@ -246,8 +241,7 @@ impl Znode {
         self.children.as_ref().map_or(self.czxid, |children| children.pzxid)
     }
 
-    /// The metadata that clients see (`DataNode.copyStat`).
-    #[allow(clippy::cast_possible_truncation, reason = "counters are 32 bits on the wire and wrap there")]
+    /// The metadata that clients see (`DataNode.copyStat`). Its counters have 32 bits and wrap.
     pub fn stat(&self) -> Stat {
         let children = self.children().len() as i32;
         Stat {

@@ -8,6 +8,7 @@ use crate::disk::files::list;
 use crate::disk::{Disk, DiskEntry};
 use crate::error::{Damage, StorageError};
 use crate::options::StorageOptions;
+use crate::recovery::RecoveryWarning;
 use crate::snapshot::SnapshotFile;
 
 /// The subdirectory that has the files. Its name has the version of the format.
@@ -91,6 +92,30 @@ pub(crate) struct Listing {
     pub(crate) has_epochs: bool,
 }
 
+impl Listing {
+    /// Sorts the entries of one of the directories by their names.
+    fn take(&mut self, dir: &Path, entries: &[DiskEntry]) {
+        for entry in entries {
+            let path = || dir.join(&entry.name);
+            let text = entry.name.to_string_lossy();
+            if let Some(log) = LogFile::of(dir, entry) {
+                self.logs.push(log);
+            } else if text.starts_with(".zoolet-") && text.ends_with(".tmp") && !entry.is_dir {
+                self.leftovers.push(path());
+            } else if text.starts_with(LOG_PREFIX) {
+                self.foreign.push(path());
+            }
+        }
+    }
+
+    /// What an operator should know of the names in it.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = RecoveryWarning> {
+        let foreign = self.foreign.iter().map(|file| RecoveryWarning::ForeignName { file: file.clone() });
+        let leftovers = self.leftovers.iter().map(|file| RecoveryWarning::Leftover { file: file.clone() });
+        foreign.chain(leftovers)
+    }
+}
+
 const WRONG_DIRECTORY: &str =
     "name the directory that has them in its subdirectory version-2, or move them there";
 
@@ -121,36 +146,27 @@ impl Layout {
     /// # Errors
     /// If it cannot be listed, or if the directory is one that Apache takes for an empty one though it has data.
     pub(crate) fn list(&self, disk: &dyn Disk) -> Result<Listing, StorageError> {
+        let Self { snapshot_dir, log_dir, .. } = self;
         let mut listing = Listing::default();
-        let entries = list(disk, &self.snapshot_dir)?;
-        refuse_what_is_no_file(&self.snapshot_dir, &entries)?;
+        let entries = list(disk, snapshot_dir)?;
+        refuse_what_is_no_file(snapshot_dir, &entries)?;
         // The log is here as well, unless it has a directory of its own.
-        self.take(&self.snapshot_dir, &entries, &mut listing);
+        listing.take(snapshot_dir, &entries);
         listing.has_epochs =
             entries.iter().any(|entry| entry.name == CURRENT_EPOCH || entry.name == ACCEPTED_EPOCH);
         if !entries.is_empty() {
-            let files = SnapshotFile::list(disk, &self.snapshot_dir)?;
+            let files = SnapshotFile::list(disk, snapshot_dir)?;
             let (usual, others): (Vec<_>, Vec<_>) = files.into_iter().partition(SnapshotFile::has_usual_name);
             listing.snapshots = usual;
             listing.foreign.extend(others.into_iter().map(|file| file.path));
         }
         // A server that found neither log nor snapshot where it looks for them would begin an empty database.
         if self.is_split() {
-            refuse_swapped(
-                &self.snapshot_dir,
-                &entries,
-                LOG_PREFIX,
-                "a log in the directory of the snapshots",
-            )?;
-            let entries = list(disk, &self.log_dir)?;
-            refuse_what_is_no_file(&self.log_dir, &entries)?;
-            refuse_swapped(
-                &self.log_dir,
-                &entries,
-                SNAPSHOT_PREFIX,
-                "a snapshot in the directory of the log",
-            )?;
-            self.take(&self.log_dir, &entries, &mut listing);
+            refuse_swapped(snapshot_dir, &entries, LOG_PREFIX, "a log in the directory of the snapshots")?;
+            let entries = list(disk, log_dir)?;
+            refuse_what_is_no_file(log_dir, &entries)?;
+            refuse_swapped(log_dir, &entries, SNAPSHOT_PREFIX, "a snapshot in the directory of the log")?;
+            listing.take(log_dir, &entries);
         }
         listing.logs.sort_unstable_by(|a, b| a.first.cmp(&b.first).then_with(|| a.path.cmp(&b.path)));
         for (one, other) in listing.logs.iter().zip(listing.logs.iter().skip(1)) {
@@ -190,21 +206,6 @@ impl Layout {
             listing.logs = LogFile::list(disk, options)?;
         }
         Ok((listing, Some(damage)))
-    }
-
-    /// Sorts the entries of one of the directories by their names.
-    fn take(&self, dir: &Path, entries: &[DiskEntry], listing: &mut Listing) {
-        for entry in entries {
-            let path = || dir.join(&entry.name);
-            let text = entry.name.to_string_lossy();
-            if let Some(log) = LogFile::of(dir, entry) {
-                listing.logs.push(log);
-            } else if text.starts_with(".zoolet-") && text.ends_with(".tmp") && !entry.is_dir {
-                listing.leftovers.push(path());
-            } else if text.starts_with(LOG_PREFIX) {
-                listing.foreign.push(path());
-            }
-        }
     }
 
     /// Refuses a directory without a log or a snapshot whose neighbours have some.

@@ -36,8 +36,8 @@ pub struct Storage {
     /// Whether the log since the snapshot that was loaded is in many files.
     is_scattered: bool,
     loaded_snapshot: Option<Zxid>,
-    /// The directory of a snapshot that is marked as needing no log, until there is one.
-    marked: Option<PathBuf>,
+    /// The directory of a snapshot that is marked as all of the data, until the first transaction takes the mark away.
+    pub(crate) marked: Option<PathBuf>,
     _locks: Vec<DirLock>,
 }
 
@@ -52,9 +52,7 @@ impl Storage {
         locks: Vec<DirLock>,
     ) -> Self {
         let mut log = LogWriter::new(Arc::clone(&disk), layout.log_dir.clone(), options, report.last_zxid);
-        if has_epochs {
-            log.keep_epoch();
-        }
+        log.keeps_epoch = has_epochs;
         Self {
             disk,
             log,
@@ -68,11 +66,6 @@ impl Storage {
             marked: None,
             _locks: locks,
         }
-    }
-
-    /// The snapshot is marked as all of the data: the first transaction takes the mark away.
-    pub(crate) fn needs_no_log_until_written(&mut self) {
-        self.marked = Some(self.snapshots.dir().to_owned());
     }
 
     /// Appends a transaction, which follows the one before. It may be on disk or not until [`commit`](Self::commit).
@@ -114,7 +107,7 @@ impl Storage {
 
     /// Whether the directory is that of an ensemble member: its zxids must stay in their epoch.
     pub fn keeps_epoch(&self) -> bool {
-        self.log.keeps_epoch()
+        self.log.keeps_epoch
     }
 
     /// The last transaction appended, or recovered if none was.

@@ -212,7 +212,7 @@ impl Author {
         let (header, sessions) = self.core.begin_snapshot();
         self.storage.roll().expect("a new log file");
         let snapshots = self.storage.snapshots();
-        let writer = snapshots.create(header.zxid, header.digest, &sessions, header.acls);
+        let writer = snapshots.begin(header, &sessions);
         self.snapshot = Some(writer.expect("a snapshot"));
     }
 

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use zoolet_proto::Zxid;
 use zoolet_storage::disk::RealDisk;
-use zoolet_storage::{StorageOptions, open};
+use zoolet_storage::{Recovered, SnapshotDir, SnapshotReader, StorageOptions, open, read_with};
 
 use crate::common::directory::DataDirectory;
 
@@ -20,6 +21,23 @@ fn a_snapshot_shows_what_the_log_has() {
         again.err.contains("there is a snapshot of this transaction already, and it is valid"),
         "{again:?}"
     );
+}
+
+#[test]
+fn a_snapshot_says_when_the_tree_was_restored() {
+    let directory = DataDirectory::sample();
+    let options = StorageOptions::new(directory.path());
+    let restored = Some(Zxid(5));
+    let recovered = read_with(&RealDisk, &options, restored, &mut |_, _| {});
+    let Recovered { mut tree, sessions, .. } = recovered.unwrap();
+    let mut header = tree.begin_snapshot();
+    header.restored_at = restored;
+    let mut writer = SnapshotDir::new(Arc::new(RealDisk), &options).begin(header, &sessions).unwrap();
+    while tree.next_slice(1_000, 1 << 20, &mut |znode| writer.add(&znode).unwrap()) {}
+    writer.finish().unwrap();
+    directory.run("snapshot", &[]).clean();
+    let written = SnapshotReader::open(&RealDisk, &directory.file("snapshot.a")).unwrap();
+    assert_eq!(written.restored_at(), restored);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! [`LogReader`]: the entries of one log file, and how it ends.
 
-use std::fmt;
 use std::path::Path;
 
 use zoolet_proto::Zxid;
@@ -74,37 +73,30 @@ impl LogEnd {
 }
 
 /// What is wrong with an entry, or with the beginning of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// The file ends within it.
+    #[error("the file ends within an entry")]
     CutShort,
     /// No entry has that length.
+    #[error("the length of an entry is {0}")]
     Length(i32),
     /// The last byte is another one than that of an entry.
+    #[error("the last byte of an entry is {0:#04x} instead of 0x42")]
     LastByte(u8),
     /// The checksum is not that of the content.
+    #[error("the checksum of an entry is wrong")]
     Checksum,
     /// The checksum is right, but no server writes such content.
+    #[error("an entry with a right checksum has {0}")]
     Malformed(&'static str),
     /// The file does not begin as a log does.
+    #[error("the file does not begin with ZKLG")]
     NoLog,
     /// The format of the file is of this version, which is not 2.
+    #[error("the format has version {0} instead of 2")]
     Version(i32),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CutShort => f.write_str("the file ends within an entry"),
-            Self::Length(len) => write!(f, "the length of an entry is {len}"),
-            Self::LastByte(byte) => write!(f, "the last byte of an entry is {byte:#04x} instead of 0x42"),
-            Self::Checksum => f.write_str("the checksum of an entry is wrong"),
-            Self::Malformed(reason) => write!(f, "an entry with a right checksum has {reason}"),
-            Self::NoLog => f.write_str("the file does not begin with ZKLG"),
-            Self::Version(version) => write!(f, "the format has version {version} instead of 2"),
-        }
-    }
 }
 
 /// What a [`LogReader`] finds next.
@@ -126,14 +118,6 @@ pub struct LogReader {
     /// Where bad bytes were read a second time.
     read_again: Option<u64>,
     end: Option<LogEnd>,
-}
-
-/// What is at an offset.
-enum Probe {
-    /// An entry with a right checksum, that many bytes long.
-    Whole(usize),
-    /// None, for that reason.
-    Bad(Fault),
 }
 
 impl LogReader {
@@ -170,14 +154,14 @@ impl LogReader {
         }
         let offset = self.next;
         let fault = match self.probe(offset)? {
-            Probe::Whole(len) => match self.parse(offset, len)? {
+            Ok(len) => match self.parse(offset, len)? {
                 Ok(entry) => {
                     self.next += entry.len;
                     return Ok(LogItem::Entry(entry));
                 }
                 Err(reason) => Fault::Malformed(reason),
             },
-            Probe::Bad(fault) => fault,
+            Err(fault) => fault,
         };
         let end = self.classify(offset, fault)?;
         if matches!(end, LogEnd::Damaged { .. }) && self.read_again != Some(offset) {
@@ -198,8 +182,7 @@ impl LogReader {
 
     /// The first valid entry after `offset`, where a bad one is: its offset and its zxid.
     pub(crate) fn find_after(&mut self, offset: u64) -> Result<Option<(u64, Zxid)>, StorageError> {
-        let next = self.certain_end(offset)?.unwrap_or(offset + 1);
-        let mut search = EntrySearch { next, budget: 16 * self.window.len() + (64 << 20) };
+        let mut search = self.begin_search(offset)?;
         Ok(match self.search(&mut search)? {
             Some(SearchResult::Entry(entry)) => Some((entry.offset, entry.txn.zxid)),
             Some(SearchResult::GivenUp) | None => None,
@@ -227,27 +210,35 @@ impl LogReader {
         }))
     }
 
-    /// Looks whether a whole entry begins at `offset`.
-    fn probe(&mut self, offset: u64) -> Result<Probe, StorageError> {
+    /// The checksum and the length of the whole entry at `offset`, if its length is one of an entry and its last byte is right.
+    fn frame(&mut self, offset: u64) -> Result<Result<([u8; 8], usize), Fault>, StorageError> {
         let Some((prefix, _)) = self.window.at(offset, PREFIX)?.split_first_chunk::<PREFIX>() else {
-            return Ok(Probe::Bad(Fault::CutShort));
+            return Ok(Err(Fault::CutShort));
         };
         let [sum @ .., l0, l1, l2, l3] = *prefix;
         let len = i32::from_be_bytes([l0, l1, l2, l3]);
         let Some(payload_len) = usize::try_from(len).ok().filter(|len| (1..=MAX_PAYLOAD).contains(len))
         else {
-            return Ok(Probe::Bad(Fault::Length(len)));
+            return Ok(Err(Fault::Length(len)));
         };
         let whole = PREFIX + payload_len + 1;
+        Ok(match self.window.peek(offset + whole as u64 - 1)? {
+            None => Err(Fault::CutShort),
+            Some(END) => Ok((sum, whole)),
+            Some(last) => Err(Fault::LastByte(last)),
+        })
+    }
+
+    /// The length of the entry with a right checksum at `offset`, or why there is none.
+    fn probe(&mut self, offset: u64) -> Result<Result<usize, Fault>, StorageError> {
         // The last byte first, so that a wrong length loads nothing.
-        match self.window.peek(offset + whole as u64 - 1)? {
-            None => return Ok(Probe::Bad(Fault::CutShort)),
-            Some(END) => {}
-            Some(last) => return Ok(Probe::Bad(Fault::LastByte(last))),
-        }
+        let (sum, whole) = match self.frame(offset)? {
+            Ok(frame) => frame,
+            Err(fault) => return Ok(Err(fault)),
+        };
         let bytes = self.window.at(offset, whole)?;
         let sums = bytes.get(PREFIX..whole - 1).is_some_and(|payload| entry::sum_matches(sum, payload));
-        Ok(if sums { Probe::Whole(whole) } else { Probe::Bad(Fault::Checksum) })
+        Ok(if sums { Ok(whole) } else { Err(Fault::Checksum) })
     }
 
     /// Parses the entry of `len` bytes at `offset`, whose checksum is right.
@@ -263,14 +254,11 @@ impl LogReader {
 
     /// What a bad entry at `offset` is: the end, a torn write or damage.
     fn classify(&mut self, offset: u64, fault: Fault) -> Result<LogEnd, StorageError> {
-        let from = match fault {
-            Fault::Length(0) | Fault::CutShort if self.window.next_nonzero(offset)?.is_none() => {
-                return Ok(LogEnd::Clean { offset });
-            }
-            // Not within the bad entry, if where it ends is beyond doubt: the data of a znode may look like an entry.
-            _ => self.certain_end(offset)?.unwrap_or(offset + 1),
-        };
-        let mut search = EntrySearch { next: from, budget: 16 * self.window.len() + (64 << 20) };
+        let may_be_zeros = matches!(fault, Fault::Length(0) | Fault::CutShort);
+        if may_be_zeros && self.window.next_nonzero(offset)?.is_none() {
+            return Ok(LogEnd::Clean { offset });
+        }
+        let mut search = self.begin_search(offset)?;
         let mut next = None;
         // Checked and stored long ago: no power loss changes such an entry.
         let mut damaged = matches!(fault, Fault::Malformed(_));
@@ -289,19 +277,18 @@ impl LogReader {
         Ok(if damaged { LogEnd::Damaged { offset, fault, next } } else { LogEnd::Torn { offset, fault } })
     }
 
+    /// A search for valid entries after the bad one at `offset`.
+    fn begin_search(&mut self, offset: u64) -> Result<EntrySearch, StorageError> {
+        // Not within the bad entry, if where it ends is beyond doubt: the data of a znode may look like an entry.
+        let next = self.certain_end(offset)?.unwrap_or(offset + 1);
+        Ok(EntrySearch { next, budget: 16 * self.window.len() + (64 << 20) })
+    }
+
     /// Where the bad entry at `offset` ends, if its last byte is right and another entry or the end of the log follows.
     fn certain_end(&mut self, offset: u64) -> Result<Option<u64>, StorageError> {
-        let Some((prefix, _)) = self.window.at(offset, PREFIX)?.split_first_chunk::<PREFIX>() else {
-            return Ok(None);
-        };
-        let [.., l0, l1, l2, l3] = *prefix;
-        let len = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
-        let whole = PREFIX + len + 1;
-        if !(1..=MAX_PAYLOAD).contains(&len) || self.window.peek(offset + whole as u64 - 1)? != Some(END) {
-            return Ok(None);
-        }
+        let Ok((_, whole)) = self.frame(offset)? else { return Ok(None) };
         let end = offset + whole as u64;
-        let certain = matches!(self.probe(end)?, Probe::Whole(_)) || self.window.next_nonzero(end)?.is_none();
+        let certain = self.probe(end)?.is_ok() || self.window.next_nonzero(end)?.is_none();
         Ok(certain.then_some(end))
     }
 
@@ -323,18 +310,18 @@ impl LogReader {
             };
             let offset = search.next + at as u64;
             match self.probe(offset)? {
-                Probe::Whole(len) => {
+                Ok(len) => {
                     if let Ok(entry) = self.parse(offset, len)? {
                         return Ok(Some(SearchResult::Entry(entry)));
                     }
                 }
-                Probe::Bad(Fault::Checksum) => {
+                Err(Fault::Checksum) => {
                     let Some(budget) = search.budget.checked_sub(self.claimed_len(offset)?) else {
                         return Ok(Some(SearchResult::GivenUp));
                     };
                     search.budget = budget;
                 }
-                Probe::Bad(_) => {}
+                Err(_) => {}
             }
             search.next = offset + 1;
         }

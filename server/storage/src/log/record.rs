@@ -3,36 +3,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use zoolet_proto::{Acl, AclList, ErrorCode, Perms, SessionId};
+use zoolet_proto::{Acl, AclList, ErrorCode, OpCode, Perms, SessionId};
 use zoolet_server_core::{Owner, TxnOp};
 
 use super::fields::{Fields, Malformed, put_buffer, put_count, put_data, put_int, put_long};
 
-/// The types of records (`ZooDefs.OpCode`).
-mod kind {
-    pub(super) const CREATE_SESSION: i32 = -10;
-    pub(super) const CLOSE_SESSION: i32 = -11;
-    pub(super) const ERROR: i32 = -1;
-    pub(super) const CREATE: i32 = 1;
-    pub(super) const DELETE: i32 = 2;
-    pub(super) const SET_DATA: i32 = 5;
-    pub(super) const SET_ACL: i32 = 7;
-    pub(super) const CHECK: i32 = 13;
-    pub(super) const MULTI: i32 = 14;
-    pub(super) const CREATE2: i32 = 15;
-    pub(super) const RECONFIG: i32 = 16;
-    pub(super) const CREATE_CONTAINER: i32 = 19;
-    pub(super) const DELETE_CONTAINER: i32 = 20;
-    pub(super) const CREATE_TTL: i32 = 21;
-}
+/// The type of the record of a refused write. Every other one is the number of its operation.
+const ERROR: i32 = -1;
 
 /// Whether transactions of this type are stored.
 pub(crate) fn is_known(kind: i32) -> bool {
-    use kind::*;
-    let of_session = matches!(kind, CREATE_SESSION | CLOSE_SESSION);
-    let of_create = matches!(kind, CREATE | CREATE2 | CREATE_CONTAINER | CREATE_TTL);
-    let of_change = matches!(kind, DELETE | DELETE_CONTAINER | SET_DATA | SET_ACL | RECONFIG | MULTI);
-    of_session || of_create || of_change || kind == ERROR
+    kind == ERROR || OpCode::from_code(kind).is_some_and(OpCode::takes_zxid)
+}
+
+const UNKNOWN: Malformed = "an unknown type of transaction";
+
+fn operation(kind: i32) -> Result<OpCode, Malformed> {
+    OpCode::from_code(kind).ok_or(UNKNOWN)
 }
 
 /// What a record that cannot be stored has wrong. The state machine makes none.
@@ -40,22 +27,23 @@ pub(crate) type Unstorable = &'static str;
 
 /// The type under which a change is stored.
 pub(crate) fn kind_of(op: &TxnOp, session: SessionId) -> i32 {
-    match op {
-        TxnOp::Create { owner, .. } if owner.code() == session.0 => kind::CREATE,
-        TxnOp::Create { owner: Owner::CONTAINER, .. } => kind::CREATE_CONTAINER,
-        TxnOp::Create { owner, .. } if owner.as_ttl().is_some() => kind::CREATE_TTL,
-        TxnOp::Create { .. } => kind::CREATE,
+    let operation = match op {
+        TxnOp::Create { owner, .. } if owner.code() == session.0 => OpCode::Create,
+        TxnOp::Create { owner: Owner::CONTAINER, .. } => OpCode::CreateContainer,
+        TxnOp::Create { owner, .. } if owner.as_ttl().is_some() => OpCode::CreateTtl,
+        TxnOp::Create { .. } => OpCode::Create,
         // The server itself deletes only containers and what has outlived its time to live.
-        TxnOp::Delete { .. } if session == SessionId(0) => kind::DELETE_CONTAINER,
-        TxnOp::Delete { .. } => kind::DELETE,
-        TxnOp::SetData { .. } => kind::SET_DATA,
-        TxnOp::SetAcl { .. } => kind::SET_ACL,
-        TxnOp::Check { .. } => kind::CHECK,
-        TxnOp::Multi(_) => kind::MULTI,
-        TxnOp::CreateSession { .. } => kind::CREATE_SESSION,
-        TxnOp::CloseSession { .. } => kind::CLOSE_SESSION,
-        TxnOp::Error(_) => kind::ERROR,
-    }
+        TxnOp::Delete { .. } if session == SessionId(0) => OpCode::DeleteContainer,
+        TxnOp::Delete { .. } => OpCode::Delete,
+        TxnOp::SetData { .. } => OpCode::SetData,
+        TxnOp::SetAcl { .. } => OpCode::SetAcl,
+        TxnOp::Check { .. } => OpCode::Check,
+        TxnOp::Multi(_) => OpCode::Multi,
+        TxnOp::CreateSession { .. } => OpCode::CreateSession,
+        TxnOp::CloseSession { .. } => OpCode::CloseSession,
+        TxnOp::Error(_) => return ERROR,
+    };
+    operation.code()
 }
 
 /// Appends the record of a whole transaction. A closeSession names as many paths as `room` bytes hold: replay deletes everything
@@ -98,15 +86,16 @@ fn put_change(op: &TxnOp, session: SessionId, out: &mut Vec<u8>) -> Result<(), U
             put_data(data.as_ref(), out);
             put_acl(acl, out);
             let kind = kind_of(op, session);
-            if kind == kind::CREATE {
+            if kind == OpCode::Create.code() {
                 let ephemeral = *owner != Owner::PERSISTENT;
                 if ephemeral && owner.code() != session.0 {
                     return Err("an ephemeral of another session");
                 }
                 out.push(u8::from(ephemeral));
             }
-            put_creates(*parent_creates, out);
-            if kind == kind::CREATE_TTL {
+            // The count of children that ever were has 32 bits on disk, and wraps.
+            put_int(*parent_creates as i32, out);
+            if kind == OpCode::CreateTtl.code() {
                 put_long(owner.as_ttl().unwrap_or_default(), out);
             }
         }
@@ -131,12 +120,6 @@ fn put_change(op: &TxnOp, session: SessionId, out: &mut Vec<u8>) -> Result<(), U
         }
     }
     Ok(())
-}
-
-/// The count of children that ever were. On disk it has 32 bits, and wraps.
-#[allow(clippy::cast_possible_truncation, reason = "the format has 32 bits")]
-fn put_creates(creates: i64, out: &mut Vec<u8>) {
-    put_int(creates as i32, out);
 }
 
 fn put_acl(acl: &[Acl], out: &mut Vec<u8>) {
@@ -183,18 +166,20 @@ impl RecordParser {
         session: SessionId,
         fields: &mut Fields<'_>,
     ) -> Result<TxnOp, Malformed> {
-        match kind {
-            kind::CREATE_SESSION => Ok(TxnOp::CreateSession { timeout: fields.int()? }),
-            kind::CLOSE_SESSION => parse_close_session(fields),
-            kind::ERROR => parse_error(fields),
-            kind::MULTI => self.parse_multi(session, fields),
-            kind::SET_ACL => {
+        if kind == ERROR {
+            return parse_error(fields);
+        }
+        match operation(kind)? {
+            OpCode::CreateSession => Ok(TxnOp::CreateSession { timeout: fields.int()? }),
+            OpCode::CloseSession => parse_close_session(fields),
+            OpCode::Multi => self.parse_multi(session, fields),
+            OpCode::SetAcl => {
                 let (path, acl, aversion) = (fields.path()?, self.parse_acl(fields)?, fields.int()?);
                 Ok(TxnOp::SetAcl { path, acl, aversion })
             }
-            kind::RECONFIG => self.parse_change(kind::SET_DATA, session, fields),
-            kind::CHECK => Err("a check outside of a multi"),
-            kind => self.parse_change(kind, session, fields),
+            OpCode::Reconfig => self.parse_change(OpCode::SetData, session, fields),
+            OpCode::Check => Err("a check outside of a multi"),
+            operation => self.parse_change(operation, session, fields),
         }
     }
 
@@ -208,15 +193,15 @@ impl RecordParser {
         for _ in 0..count {
             let kind = fields.int()?;
             let mut record = Fields(fields.buffer()?.ok_or("a member of a multi without a record")?);
-            if kind == kind::ERROR && record.len() > CODE {
+            if kind == ERROR && record.len() > CODE {
                 // Before the member that failed. A leader that has executed the multi gives followers which come later this
                 // type with the record of the change: `DataTree.processTxn` has set the one and not the other.
                 has_failed = true;
                 continue;
             }
             let op = match kind {
-                kind::ERROR => parse_error(&mut record)?,
-                kind => self.parse_change(kind, session, &mut record)?,
+                ERROR => parse_error(&mut record)?,
+                kind => self.parse_change(operation(kind)?, session, &mut record)?,
             };
             if record.len() > 0 {
                 return Err("a member of a multi longer than its fields");
@@ -236,38 +221,38 @@ impl RecordParser {
     /// The record of a change of one znode, which may be a member of a multi.
     fn parse_change(
         &mut self,
-        kind: i32,
+        operation: OpCode,
         session: SessionId,
         fields: &mut Fields<'_>,
     ) -> Result<TxnOp, Malformed> {
-        match kind {
-            kind::CREATE | kind::CREATE2 | kind::CREATE_CONTAINER | kind::CREATE_TTL => {
+        match operation {
+            OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => {
                 let (path, data, acl) = (fields.path()?, fields.data()?, self.parse_acl(fields)?);
-                let mut owner = match kind {
-                    kind::CREATE_CONTAINER => Owner::CONTAINER,
-                    kind::CREATE | kind::CREATE2 if fields.bool()? => Owner::session(session),
+                let mut owner = match operation {
+                    OpCode::CreateContainer => Owner::CONTAINER,
+                    OpCode::Create | OpCode::Create2 if fields.bool()? => Owner::session(session),
                     _ => Owner::PERSISTENT,
                 };
                 let parent_creates = match fields.len() {
                     // A record of ZooKeeper 3.3: without the counter, which replay computes.
-                    0 if kind == kind::CREATE => -1,
+                    0 if operation == OpCode::Create => -1,
                     _ => parse_creates(fields)?,
                 };
-                if kind == kind::CREATE_TTL {
+                if operation == OpCode::CreateTtl {
                     owner = Owner::ttl(fields.long()?).ok_or("a time to live out of range")?;
                 }
                 Ok(TxnOp::Create { path, data, acl, owner, parent_creates })
             }
-            kind::DELETE | kind::DELETE_CONTAINER => Ok(TxnOp::Delete { path: fields.path()? }),
-            kind::SET_DATA => {
+            OpCode::Delete | OpCode::DeleteContainer => Ok(TxnOp::Delete { path: fields.path()? }),
+            OpCode::SetData => {
                 let (path, data, version) = (fields.path()?, fields.data()?, fields.int()?);
                 Ok(TxnOp::SetData { path, data, version })
             }
-            kind::CHECK => {
+            OpCode::Check => {
                 let (path, _version) = (fields.path()?, fields.int()?);
                 Ok(TxnOp::Check { path })
             }
-            _ => Err("an unknown type of transaction"),
+            _ => Err(UNKNOWN),
         }
     }
 
@@ -302,8 +287,8 @@ impl RecordParser {
     }
 }
 
-/// The count of children that ever were; −1 if replay is to compute it, as it does for a record of ZooKeeper 3.3.
-#[allow(clippy::cast_sign_loss, reason = "the format has the low 32 bits")]
+/// The count of children that ever were, of which the format has the low 32 bits; −1 if replay is to compute it, as it does for a
+/// record of ZooKeeper 3.3.
 fn parse_creates(fields: &mut Fields<'_>) -> Result<i64, Malformed> {
     let creates = fields.int()?;
     Ok(if creates == -1 { -1 } else { i64::from(creates as u32) })

@@ -25,9 +25,7 @@ pub struct SpareJob {
 /// A file of zeros, all of them written. It is removed unless it is used.
 #[derive(Debug)]
 pub struct SpareLog {
-    disk: Arc<dyn Disk>,
-    path: PathBuf,
-    len: u64,
+    job: SpareJob,
     file: Option<Box<dyn DiskFile>>,
 }
 
@@ -38,9 +36,8 @@ impl SpareJob {
 
     /// Makes the file. `None` if it is cancelled, or if there is no room for it: the log does without.
     pub fn run(self, is_cancelled: &AtomicBool) -> Option<SpareLog> {
-        let Self { disk, path, len } = self;
-        let file = disk.create(&path).ok()?;
-        let mut spare = SpareLog { disk, path, len, file: Some(file) };
+        let file = self.disk.create(&self.path).ok()?;
+        let mut spare = SpareLog { job: self, file: Some(file) };
         spare.fill(is_cancelled).then_some(spare)
     }
 }
@@ -48,22 +45,22 @@ impl SpareJob {
 impl SpareLog {
     /// Whether all of it is written.
     fn fill(&mut self, is_cancelled: &AtomicBool) -> bool {
-        let Some(file) = &mut self.file else { return false };
+        let Self { job: SpareJob { len, .. }, file: Some(file) } = self else { return false };
         let zeros = vec![0; PIECE as usize];
         let mut at = 0;
         // All the room first, so that it is in one piece.
-        let mut result = file.reserve(self.len);
-        while at < self.len && result.is_ok() && !is_cancelled.load(Ordering::Relaxed) {
-            let piece = PIECE.min(self.len - at);
+        let mut result = file.reserve(*len);
+        while at < *len && result.is_ok() && !is_cancelled.load(Ordering::Relaxed) {
+            let piece = PIECE.min(*len - at);
             result = file.write_at(&zeros[..piece as usize], at).and_then(|()| file.sync());
             at += piece;
         }
-        at >= self.len && result.is_ok()
+        at >= *len && result.is_ok()
     }
 
     /// Its path, the file, and its length, for a log file that takes its place.
     pub(super) fn take(mut self) -> Option<(PathBuf, Box<dyn DiskFile>, u64)> {
-        self.file.take().map(|file| (self.path.clone(), file, self.len))
+        self.file.take().map(|file| (self.job.path.clone(), file, self.job.len))
     }
 }
 
@@ -71,8 +68,8 @@ impl Drop for SpareLog {
     fn drop(&mut self) {
         if self.file.take().is_some() {
             // Otherwise the next start does. Its room is free once the directory is synced.
-            let removed = self.disk.remove(&self.path);
-            let _ = removed.and_then(|()| self.disk.sync_dir(self.path.parent().unwrap_or(&self.path)));
+            let SpareJob { disk, path, .. } = &self.job;
+            let _ = disk.remove(path).and_then(|()| disk.sync_dir(path.parent().unwrap_or(path)));
         }
     }
 }

@@ -48,8 +48,9 @@ pub struct LogWriter {
     /// The entries that are not written yet.
     batch: Vec<u8>,
     last: Zxid,
-    /// Whether no transaction may carry into the next epoch.
-    keeps_epoch: bool,
+    /// Whether the transaction after the last one of an epoch is refused. A server without an ensemble counts on into the next epoch,
+    /// which nobody minds unless the directory has files that say which epoch it is.
+    pub(crate) keeps_epoch: bool,
     failure: Option<String>,
 }
 
@@ -99,17 +100,6 @@ impl LogWriter {
         self.unless_failed(Self::try_roll)?;
         self.last = self.last.max(zxid);
         Ok(())
-    }
-
-    /// Refuses the transaction after the last one of an epoch. A server without an ensemble counts on into the next epoch, which
-    /// nobody minds unless the directory has files that say which epoch it is.
-    pub(crate) fn keep_epoch(&mut self) {
-        self.keeps_epoch = true;
-    }
-
-    /// Whether no transaction may carry into the next epoch.
-    pub(crate) fn keeps_epoch(&self) -> bool {
-        self.keeps_epoch
     }
 
     /// The last transaction.

@@ -73,7 +73,7 @@ pub fn open_with(
     let locks = lock(&*disk, &options, &layout)?;
     let listing = layout.list(&*disk)?;
     marks::check(&*disk, &layout, &listing, NoLog::Refused)?;
-    let mut findings = Recovery::new(&*disk, &options, &layout, &listing, &mut meter).run()?;
+    let mut findings = Recovery::new(&*disk, &options, &layout, &listing, None, &mut meter).run()?;
     if findings.is_new && !options.create_database && listing.initialize.is_none() {
         return Err(StorageError::NoData(options.data_dir));
     }
@@ -89,9 +89,7 @@ pub fn open_with(
     }
     let Recovered { report, .. } = &findings.recovered;
     let mut storage = Storage::new(disk, &options, &layout, listing.has_epochs, snapshots, report, locks);
-    if needs_no_log {
-        storage.needs_no_log_until_written();
-    }
+    storage.marked = needs_no_log.then(|| layout.snapshot_dir.clone());
     Ok((storage, findings.recovered))
 }
 
@@ -135,8 +133,7 @@ pub(crate) fn read_until(
         }
     }
     let no_log = marks::check(disk, &layout, &listing, no_log)?;
-    let mut recovery = Recovery::new(disk, options, &layout, &listing, meter);
-    recovery.until = until;
+    let recovery = Recovery::new(disk, options, &layout, &listing, until, meter);
     let Findings { mut recovered, is_new, .. } = recovery.run()?;
     if is_new {
         return Err(StorageError::NoData(options.data_dir.clone()));
@@ -172,9 +169,10 @@ impl<'r, 'm> Recovery<'r, 'm> {
         options: &'r StorageOptions,
         layout: &'r Layout,
         listing: &'r Listing,
+        until: Option<Zxid>,
         meter: &'r mut Meter<'m>,
     ) -> Self {
-        Self { disk, options, layout, listing, until: None, meter, report: RecoveryReport::default() }
+        Self { disk, options, layout, listing, until, meter, report: RecoveryReport::default() }
     }
 
     /// Recovers from the newest snapshot that will do.
@@ -193,11 +191,7 @@ impl<'r, 'm> Recovery<'r, 'm> {
     /// Recovers from the newest snapshot that is valid and not one of `unfit`, or returns why it is unfit, too.
     fn run_without(&mut self, unfit: &[Damage]) -> Result<Result<Findings, Damage>, StorageError> {
         self.report = RecoveryReport::default();
-        let foreign =
-            self.listing.foreign.iter().map(|file| RecoveryWarning::ForeignName { file: file.clone() });
-        let leftovers =
-            self.listing.leftovers.iter().map(|file| RecoveryWarning::Leftover { file: file.clone() });
-        self.report.warnings.extend(foreign.chain(leftovers));
+        self.report.warnings.extend(self.listing.warnings());
         let Choice { mut base, skipped, is_new } = self.choose_base(unfit)?;
         let (shows, file) = (base.shows, base.file.clone());
         let missing_acls = std::mem::take(&mut base.missing_acls);
@@ -205,25 +199,25 @@ impl<'r, 'm> Recovery<'r, 'm> {
         self.report.snapshot = file.clone().map(|file| (file, base.zxid));
         let mut replay = Replay::new(base);
         replay.run(self).map_err(|error| with_skipped(error, &skipped))?;
-        self.report.last_zxid = replay.last();
+        self.report.last_zxid = replay.last;
         // An older snapshot will do only if the log leads from it to what the newer ones had.
         for (zxid, damage) in skipped {
-            if zxid > replay.last() {
-                let reason = format!("{}, and the log ends before it, with {}", damage.reason, replay.last());
+            if zxid > replay.last {
+                let reason = format!("{}, and the log ends before it, with {}", damage.reason, replay.last);
                 return Err(Damage { reason, ..damage }.into());
             }
             self.report.warnings.push(RecoveryWarning::SnapshotSkipped(damage));
         }
         // Apache writes a snapshot while the tree changes: without the log up to there it is a mixture of states.
-        if let Some(file) = file.filter(|_| shows > replay.last()) {
-            let reason = format!("it shows transaction {shows}, and the log ends with {}", replay.last());
+        if let Some(file) = file.filter(|_| shows > replay.last) {
+            let reason = format!("it shows transaction {shows}, and the log ends with {}", replay.last);
             return Err(Damage::new(file, reason, "restore the log that belongs to it").into());
         }
         if let Err(damage) = check_acls(&replay.tree, missing_acls) {
             return Ok(Err(damage));
         }
         if self.until.is_none() {
-            epochs::check(self.disk, self.layout, replay.last())?;
+            epochs::check(self.disk, self.layout, replay.last)?;
         }
         let Replay { tree, sessions, highest_session, repairs, .. } = replay;
         let (sessions, report) = (sessions.into_iter().collect(), std::mem::take(&mut self.report));

@@ -25,7 +25,7 @@ pub(super) struct Replay {
     /// The transaction of the snapshot. What is up to it is skipped.
     start: Zxid,
     /// The last transaction that is applied.
-    last: Zxid,
+    pub(super) last: Zxid,
     /// From this transaction on the tree is what the log says.
     consistent_from: Zxid,
     /// The first difference between the digests of tree and log, and how many there are.
@@ -61,10 +61,6 @@ impl Replay {
             wrong_digests: None,
             repairs: Repairs::default(),
         }
-    }
-
-    pub(super) fn last(&self) -> Zxid {
-        self.last
     }
 
     /// Applies all log files of the directory, in order. Ends after the last transaction that is wanted.
@@ -116,7 +112,10 @@ impl Replay {
                     let zxid = entry.txn.zxid;
                     recovery.meter.at(entry.offset);
                     // At the beginning of a file, the one before is the last of the file before.
-                    let before = previous.zxid().or((zxid == log.first).then_some(self.last));
+                    let before = match previous {
+                        Previous::Is(zxid) => Some(zxid),
+                        Previous::None | Previous::Unknown => (zxid == log.first).then_some(self.last),
+                    };
                     let repeats = before.is_some_and(|before| entry.repeats(before));
                     if !repeats {
                         self.check_order(log, previous, &entry)?;
@@ -261,15 +260,6 @@ enum Previous {
     Is(Zxid),
     /// It is damaged.
     Unknown,
-}
-
-impl Previous {
-    fn zxid(self) -> Option<Zxid> {
-        match self {
-            Self::Is(zxid) => Some(zxid),
-            Self::None | Self::Unknown => None,
-        }
-    }
 }
 
 /// The bytes that were written last, from those of an entry on.

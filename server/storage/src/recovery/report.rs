@@ -46,7 +46,8 @@ impl fmt::Display for RecoveryReport {
 }
 
 /// A torn end of the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}, byte {offset}: cut here, as {fault}: the last write was not finished", file.display())]
 #[non_exhaustive]
 pub struct Cut {
     /// The file.
@@ -57,25 +58,21 @@ pub struct Cut {
     pub fault: Fault,
 }
 
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, offset, fault } = self;
-        write!(f, "{}, byte {offset}: cut here, as {fault}: the last write was not finished", file.display())
-    }
-}
-
 /// Something that is not as a server leaves it, and that does not keep it from going on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecoveryWarning {
     /// A snapshot cannot be used. An older one, or none, is used with the log, which is complete.
+    #[error("a snapshot is skipped: {0}")]
     SnapshotSkipped(Damage),
     /// The tree that was loaded has another digest than the snapshot says.
+    #[error("{}: the tree has another digest than the snapshot says", file.display())]
     SnapshotDigest {
         /// The snapshot.
         file: PathBuf,
     },
     /// After a transaction the tree has another digest than its entry says. Apache writes wrong ones for some requests.
+    #[error("the digest in the log is not that of the tree after {count} transactions from {zxid} on")]
     Digest {
         /// The first such transaction.
         zxid: Zxid,
@@ -83,6 +80,7 @@ pub enum RecoveryWarning {
         count: u64,
     },
     /// A log file has a bad entry, and is followed by a file that begins with the next transaction, so nothing is missing.
+    #[error("{}, byte {offset}: {fault}; the next file goes on from here{}", file.display(), and_ignored(ignored))]
     TornEnd {
         /// The file with the bad entry.
         file: PathBuf,
@@ -94,6 +92,7 @@ pub enum RecoveryWarning {
         ignored: Option<Zxid>,
     },
     /// A log file has a bad entry before what the snapshot needs of it.
+    #[error("{}, byte {offset}: {fault}; the snapshot includes what is missing", file.display())]
     OldDamage {
         /// The file.
         file: PathBuf,
@@ -103,63 +102,37 @@ pub enum RecoveryWarning {
         fault: Fault,
     },
     /// A log file has no transaction. An open to write removes it.
+    #[error("{}: a log without a transaction", file.display())]
     EmptyLog {
         /// The file.
         file: PathBuf,
     },
     /// A file looks like a log or a snapshot, but no server gives it this name. It is ignored; Apache may read it.
+    #[error("{}: no log and no snapshot has this name; ignored", file.display())]
     ForeignName {
         /// The file.
         file: PathBuf,
     },
     /// A file that was being written when a server ended. An open to write removes it.
+    #[error("{}: left over from a server that ended while writing it", file.display())]
     Leftover {
         /// The file.
         file: PathBuf,
     },
     /// There was no valid snapshot, and the settings say that the log is complete without one.
+    #[error("there is no snapshot: the log is taken for complete")]
     NoSnapshot,
     /// There is no log, which a server would have left beside the snapshot.
+    #[error("there is no log: what was written after transaction {last} is not there")]
     NoLog {
         /// The transaction of the newest snapshot.
         last: Zxid,
     },
 }
 
-impl fmt::Display for RecoveryWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SnapshotSkipped(damage) => write!(f, "a snapshot is skipped: {damage}"),
-            Self::SnapshotDigest { file } => {
-                write!(f, "{}: the tree has another digest than the snapshot says", file.display())
-            }
-            Self::Digest { zxid, count } => {
-                write!(
-                    f,
-                    "the digest in the log is not that of the tree after {count} transactions from {zxid} on"
-                )
-            }
-            Self::TornEnd { file, offset, fault, ignored } => {
-                write!(f, "{}, byte {offset}: {fault}; the next file goes on from here", file.display())?;
-                match ignored {
-                    Some(zxid) => write!(f, ", and what follows, such as transaction {zxid}, is ignored"),
-                    None => Ok(()),
-                }
-            }
-            Self::OldDamage { file, offset, fault } => {
-                write!(f, "{}, byte {offset}: {fault}; the snapshot includes what is missing", file.display())
-            }
-            Self::EmptyLog { file } => write!(f, "{}: a log without a transaction", file.display()),
-            Self::ForeignName { file } => {
-                write!(f, "{}: no log and no snapshot has this name; ignored", file.display())
-            }
-            Self::Leftover { file } => {
-                write!(f, "{}: left over from a server that ended while writing it", file.display())
-            }
-            Self::NoLog { last } => {
-                write!(f, "there is no log: what was written after transaction {last} is not there")
-            }
-            Self::NoSnapshot => f.write_str("there is no snapshot: the log is taken for complete"),
-        }
-    }
+/// The end of a sentence about the entries after a bad one.
+fn and_ignored(ignored: &Option<Zxid>) -> String {
+    ignored.map_or_else(String::new, |zxid| {
+        format!(", and what follows, such as transaction {zxid}, is ignored")
+    })
 }

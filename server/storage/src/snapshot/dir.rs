@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use zoolet_proto::AclList;
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::SnapshotHeader;
 
@@ -50,11 +49,6 @@ pub struct Purged {
 }
 
 impl SnapshotDir {
-    /// Where they are.
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
     /// The snapshots of a data directory. The directory must exist.
     pub fn new(disk: Arc<dyn Disk>, options: &StorageOptions) -> Self {
         Self {
@@ -92,24 +86,8 @@ impl SnapshotDir {
         file.sync().map_err(StorageError::io("sync", &log.path))
     }
 
-    /// Begins a snapshot of the state after the transaction `zxid`.
-    ///
-    /// `acls` are all access control lists of the znodes; that of `world:anyone:cdrwa` may be left out. Without a digest the
-    /// snapshot has no section of the last zxid either.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn create(
-        &self,
-        zxid: Zxid,
-        digest: Option<u64>,
-        sessions: &[(SessionId, i32)],
-        acls: Vec<AclList>,
-    ) -> Result<SnapshotWriter, StorageError> {
-        self.begin(SnapshotHeader::new(zxid, digest, acls), sessions)
-    }
-
-    /// Begins a snapshot of a tree of which this is the header; see [`create`](Self::create).
+    /// Begins a snapshot of a tree of which this is the header. Without a digest the snapshot has no section of the last zxid
+    /// either.
     ///
     /// # Errors
     /// If the file cannot be written.

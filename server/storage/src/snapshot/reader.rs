@@ -74,7 +74,7 @@ impl SnapshotReader {
     /// # Errors
     /// If it cannot be read, or is damaged so far.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Self, StorageError> {
-        Self::read(Source::open(disk, path, Compression::of_name(path))?, path)
+        Self::open_as(disk, path, Compression::of_name(path))
     }
 
     /// As [`open`](Self::open), of a file whose name says nothing.
@@ -86,10 +86,7 @@ impl SnapshotReader {
         path: &Path,
         compression: Compression,
     ) -> Result<Self, StorageError> {
-        Self::read(Source::open(disk, path, compression)?, path)
-    }
-
-    fn read(mut source: Source, path: &Path) -> Result<Self, StorageError> {
+        let mut source = Source::open(disk, path, compression)?;
         if source.array("the header")? != MAGIC {
             return Err(source.damage(0, "this is not a snapshot: it does not begin with ZKSN").into());
         }

@@ -1,6 +1,5 @@
 //! [`SnapshotSpool`]: a snapshot that comes from elsewhere, piece by piece, and replaces what a server has.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ const NAME: &str = ".zoolet-restore.tmp";
 const GREATEST: Zxid = Zxid(i64::MAX >> 1);
 
 /// A file with the bytes of a snapshot: plain, gzip or snappy, as its first bytes say. It is removed when this is dropped.
+#[derive(Debug)]
 pub struct SnapshotSpool {
     disk: Arc<dyn Disk>,
     path: PathBuf,
@@ -122,14 +122,5 @@ impl Drop for SnapshotSpool {
     fn drop(&mut self) {
         // The next server that opens the directory removes what cannot be removed now.
         let _ = self.disk.remove(&self.path);
-    }
-}
-
-impl fmt::Debug for SnapshotSpool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SnapshotSpool")
-            .field("path", &self.path)
-            .field("len", &self.len)
-            .finish_non_exhaustive()
     }
 }

@@ -10,7 +10,7 @@ use zoolet_server_core::{SnapshotHeader, Tree, ZnodeRecord};
 
 use super::acls::AclIds;
 use super::dir::ValidSnapshots;
-use super::format::{DBID, DIGEST_VERSION, MAGIC, OPEN_ACL, TERMINATOR, VERSION};
+use super::format::{DBID, DIGEST_VERSION, MAGIC, TERMINATOR, VERSION};
 use super::sink::{CHUNK, Sink};
 use super::{SnapshotReader, file};
 use crate::disk::Disk;
@@ -169,13 +169,12 @@ impl SnapshotWriter {
             self.put(&session.0.to_be_bytes())?;
             self.put(&timeout.to_be_bytes())?;
         }
-        self.count(self.acls.lists().len())?;
-        for index in 0..self.acls.lists().len() {
-            let acl = self.acls.lists()[index].clone();
-            let id = self.acls.id(&acl).unwrap_or(OPEN_ACL);
+        let lists = self.acls.lists().to_vec();
+        self.count(lists.len())?;
+        for (id, acl) in (1i64..).zip(&lists) {
             self.put(&id.to_be_bytes())?;
             self.count(acl.len())?;
-            for entry in &*acl {
+            for entry in &**acl {
                 self.put(&entry.perms.0.to_be_bytes())?;
                 self.field(Some(entry.scheme.as_bytes()))?;
                 self.field(Some(entry.id.as_bytes()))?;

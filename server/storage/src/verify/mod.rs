@@ -100,9 +100,7 @@ impl Verifier<'_> {
         let logs: u64 = listing.logs.iter().map(|file| file.len).sum();
         // A recovery reads as much again, or less.
         meter.expect(2 * (snapshots + logs));
-        let foreign = listing.foreign.iter().map(|file| RecoveryWarning::ForeignName { file: file.clone() });
-        let leftovers = listing.leftovers.iter().map(|file| RecoveryWarning::Leftover { file: file.clone() });
-        foreign.chain(leftovers).for_each(|warning| self.note(&warning));
+        listing.warnings().for_each(|warning| self.note(&warning));
         if listing.logs.is_empty() && listing.snapshots.iter().all(|file| file.zxid == Zxid(0)) {
             self.note(&EMPTY);
         }

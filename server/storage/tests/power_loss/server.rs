@@ -204,7 +204,7 @@ impl Server {
         }
         self.roll()?;
         let (header, sessions) = self.core.begin_snapshot();
-        let writer = self.storage.snapshots().create(header.zxid, header.digest, &sessions, header.acls)?;
+        let writer = self.storage.snapshots().begin(header, &sessions)?;
         self.snapshot = Some(writer);
         Ok(())
     }

@@ -112,7 +112,7 @@ impl Writer {
         self.storage.roll().unwrap();
         let header = self.tree.begin_snapshot();
         let snapshots = self.storage.snapshots();
-        let mut writer = snapshots.create(header.zxid, header.digest, &self.sessions, header.acls).unwrap();
+        let mut writer = snapshots.begin(header, &self.sessions).unwrap();
         for znode in take_znodes(&mut self.tree) {
             writer.add(&znode).unwrap();
         }

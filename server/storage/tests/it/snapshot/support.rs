@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zoolet_proto::{Acl, AclList, Perms, SessionId, Zxid};
-use zoolet_server_core::{Owner, ZnodeRecord};
+use zoolet_server_core::{Owner, SnapshotHeader, ZnodeRecord};
 use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::{
     Compression, Published, SnapshotDir, SnapshotReader, SnapshotWriter, StorageError, StorageOptions,
@@ -125,7 +125,8 @@ impl Content {
 
     /// A writer that has all znodes.
     pub fn writer(&self, dir: &SnapshotDir) -> Result<SnapshotWriter, StorageError> {
-        let mut writer = dir.create(self.zxid, self.digest, &self.sessions, self.acls())?;
+        let mut writer =
+            dir.begin(SnapshotHeader::new(self.zxid, self.digest, self.acls()), &self.sessions)?;
         for znode in &self.znodes {
             writer.add(znode)?;
         }

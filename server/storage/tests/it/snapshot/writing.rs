@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use zoolet_proto::Zxid;
+use zoolet_server_core::SnapshotHeader;
 use zoolet_storage::disk::Disk;
 use zoolet_storage::{Compression, SnapshotDir, SnapshotReader, StorageError, StorageOptions};
 
@@ -137,7 +138,8 @@ fn a_valid_snapshot_of_the_same_name_is_kept_and_a_damaged_one_replaced() {
 #[test]
 fn an_acl_that_is_not_in_the_table_is_an_error_and_no_wrong_file() {
     let disk = disk();
-    let mut writer = dir(&disk, Compression::None).create(Zxid(1), None, &[], vec![read_acl()]).unwrap();
+    let header = SnapshotHeader::new(Zxid(1), None, vec![read_acl()]);
+    let mut writer = dir(&disk, Compression::None).begin(header, &[]).unwrap();
     writer.add(&znode("/", b"", &open_acl())).unwrap();
     writer.add(&znode("/a", b"", &zoolet_proto::Acl::read_only().into())).unwrap();
     let error = writer.add(&znode("/b", b"", &zoolet_proto::Acl::creator_all().into())).unwrap_err();

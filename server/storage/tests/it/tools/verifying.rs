@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use zoolet_proto::{Acl, AclList, Zxid};
-use zoolet_server_core::{Owner, TreeLoader, TxnOp, ZnodeRecord};
+use zoolet_server_core::{Owner, SnapshotHeader, TreeLoader, TxnOp, ZnodeRecord};
 use zoolet_simdisk::{DiskFault, DiskOp};
 use zoolet_storage::{SnapshotDir, SnapshotReader, StorageError, Verification, read, verify};
 
@@ -245,7 +245,8 @@ fn rewrite(scene: &Scene, change: impl FnOnce(&mut [ZnodeRecord]), keep_digest: 
     scene.remove("snapshot.a");
     let dir = SnapshotDir::new(Arc::new(scene.disk.clone()), &scene.options);
     let acls = znodes.iter().map(|znode| znode.acl.clone()).collect();
-    let mut writer = dir.create(Zxid(10), digest, reader.sessions(), acls).unwrap();
+    let header = SnapshotHeader::new(Zxid(10), digest, acls);
+    let mut writer = dir.begin(header, reader.sessions()).unwrap();
     znodes.iter().for_each(|znode| writer.add(znode).unwrap());
     writer.finish().unwrap();
 }
