@@ -26,23 +26,24 @@ const MAX_ANSWER: usize = 4096;
 /// How a server is reached.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RelayArguments {
-    /// Reach the server by TLS; without --tls-ca its certificate must be of an authority that the system trusts
+    /// Reach the server by TLS, as with --tls-ca or --tls-identity; without --tls-ca its certificate must be of an authority that the
+    /// system trusts
     #[cfg(feature = "tls")]
     #[arg(long)]
     tls: bool,
     /// The authorities of the server's certificate: PEM, PKCS12 or JKS
     #[cfg(feature = "tls")]
-    #[arg(long, value_name = "FILE", requires = "tls")]
+    #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// A certificate and its key, for a server that asks for one: PEM, PKCS12 or JKS
     #[cfg(feature = "tls")]
-    #[arg(long, value_name = "FILE", requires = "tls")]
+    #[arg(long, value_name = "FILE")]
     tls_identity: Option<PathBuf>,
     /// The file with the password of --tls-ca and --tls-identity
     #[cfg(feature = "tls")]
-    #[arg(long, value_name = "FILE", requires = "tls")]
+    #[arg(long, value_name = "FILE")]
     tls_password_file: Option<PathBuf>,
-    /// Authenticate every connection by SASL DIGEST-MD5: a user, and the file with the password
+    /// Authenticate every session by SASL DIGEST-MD5: a user, and the file with the password
     #[arg(long, value_name = "USER:FILE", value_parser = user_and_file)]
     sasl: Option<(String, PathBuf)>,
 }
@@ -77,9 +78,7 @@ impl RelayArguments {
         self.tls_ca = self.tls_ca.or_else(|| file("tls-ca"));
         self.tls_identity = self.tls_identity.or_else(|| file("tls-identity"));
         self.tls_password_file = self.tls_password_file.or_else(|| file("tls-password-file"));
-        // There, each of the two implies TLS.
-        let is_set = settings.get("tls").is_some_and(|value| value != "false");
-        self.tls |= is_set || self.tls_ca.is_some() || self.tls_identity.is_some();
+        self.tls |= settings.get("tls").is_some_and(|value| value != "false");
         self
     }
 
@@ -127,7 +126,7 @@ impl RelayArguments {
 
     #[cfg(feature = "tls")]
     fn tls(&self) -> Result<Option<Arc<LiveTls<ClientTls>>>, Failure> {
-        if !self.tls {
+        if !self.tls && self.tls_ca.is_none() && self.tls_identity.is_none() {
             return Ok(None);
         }
         let store = |file: &PathBuf| match &self.tls_password_file {
@@ -169,9 +168,11 @@ impl Target {
                 return server.shutdown().await;
             }
         }
-        // How either side ends is the kit's to judge.
-        let _ = copy_bidirectional(client, &mut server).await;
-        Ok(())
+        // How either side ends is the kit's to judge, unless TLS says why: a server of TLS 1.3 refuses a certificate after the handshake.
+        match copy_bidirectional(client, &mut server).await {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error),
+            _ => Ok(()),
+        }
     }
 
     async fn connect(&self) -> io::Result<Box<dyn ServerStream>> {

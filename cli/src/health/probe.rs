@@ -37,12 +37,12 @@ pub(crate) enum Trouble {
     Connect(io::Error),
     #[error("the connection is lost: {0}")]
     Lost(io::Error),
-    #[error("no answer in time, as of a port for TLS (see --tls) or a server under heavy load")]
+    #[error("no answer in time, as of a port for TLS without --tls, or of a server under heavy load")]
     Timeout,
     #[error("it runs, and does not serve, as a server that starts or has no quorum")]
     NotServing,
     #[error(
-        "it closes the connection without an answer, as a port for TLS (see --tls) or a server at its limit of connections does"
+        "it closes the connection without an answer, as a port for TLS does without --tls, or a server at its limit of connections"
     )]
     Silent,
     #[error("it is cut off from its ensemble, and serves only readers")]

@@ -20,6 +20,8 @@ pub(crate) struct AuthParts {
     users: Option<SaslUsers>,
     /// The schemes that are asked for by name.
     pub(crate) sasl: bool,
+    /// Whether a user of SASL is named whom no ACL restricts.
+    pub(crate) has_super_user: bool,
     pub(crate) x509: bool,
     /// Whether the scheme digest is switched off.
     pub(crate) without_digest: bool,
@@ -62,9 +64,9 @@ impl AuthParts {
         self.jaas.is_some()
     }
 
-    /// Whether the scheme is asked for and nobody can authenticate by it.
+    /// Whether SASL is asked for and nobody can authenticate by it.
     pub(super) fn has_no_users(&self) -> bool {
-        self.sasl && self.jaas.is_none()
+        (self.sasl || self.has_super_user) && self.jaas.is_none()
     }
 
     /// The schemes of which a connection needs one.

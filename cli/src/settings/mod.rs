@@ -189,11 +189,20 @@ impl Settings {
                 .to_owned()
         });
         let no_users = self.auth.has_no_users().then(|| {
-            "authProvider: ACLs may name users of SASL, and there are none: the JVM property java.security.auth.login.config names their \
-             file, and so does --jaas"
+            "authProvider or superUser asks for SASL, and there are no users: the JVM property java.security.auth.login.config names \
+             their file, and so does --jaas"
                 .to_owned()
         });
-        in_clear.into_iter().chain(no_users).chain(only_local)
+        #[cfg(feature = "tls")]
+        let is_tls_unused = self.tls.is_unused();
+        #[cfg(not(feature = "tls"))]
+        let is_tls_unused = false;
+        let unused_tls = is_tls_unused.then(|| {
+            "no port speaks TLS, so ssl.keyStore and ssl.trustStore are not used and clients are not asked for a certificate; set \
+             secureClientPort or client.portUnification"
+                .to_owned()
+        });
+        in_clear.into_iter().chain(no_users).chain(only_local).chain(unused_tls)
     }
 
     /// Whether clients can connect by TLS.
@@ -353,6 +362,22 @@ mod tests {
                 "true, if there is admin.serverPort"
             ]
         );
+    }
+
+    #[test]
+    fn a_protection_that_nothing_uses_is_a_warning_in_a_file_and_a_mistake_as_a_flag() {
+        for (keys, why) in [
+            (&[("clientPort", "1"), ("ssl.keyStore.location", "/key.pem")][..], "no port speaks TLS"),
+            (&[("ssl.trustStore.location", "/ca.pem")], "no port speaks TLS"),
+            (&[("superUser", "admin")], "there are no users"),
+        ] {
+            let warnings: Vec<_> = set(keys, &[]).warnings().collect();
+            assert!(matches!(&warnings[..], [warning] if warning.contains(why)), "{keys:?}: {warnings:?}");
+        }
+        for flag in ["tls-cert", "tls-client-ca"] {
+            let mistakes = set(&[], &[(flag, "/file.pem")]).check();
+            assert!(mistakes.iter().any(|mistake| mistake.to_string().contains("used by no port")), "{flag}");
+        }
     }
 
     #[test]

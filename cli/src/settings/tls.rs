@@ -20,7 +20,7 @@ pub(crate) struct TlsParts {
     /// Whether the other ports take TLS as well.
     pub(crate) unified: bool,
     pub(crate) client_auth: Option<ClientAuth>,
-    /// Whether the certificate is that of a flag: then clients are asked only if authorities are named.
+    /// Whether the certificate or the authorities are those of a flag: then clients are asked only if authorities are named.
     pub(crate) by_flag: bool,
     pub(crate) protocol: Option<Protocols>,
     pub(crate) protocols: Option<Protocols>,
@@ -79,6 +79,12 @@ impl TlsParts {
         self.has_port() || self.unified
     }
 
+    /// Whether a file has certificates that no port uses: Apache starts as well.
+    pub(super) fn is_unused(&self) -> bool {
+        let has_stores = self.key_store.file.is_some() || self.trust_store.file.is_some();
+        has_stores && !self.by_flag && !self.is_on()
+    }
+
     /// What does not fit together. The files are looked at when the server starts.
     pub(super) fn check(&self) -> Vec<SettingMistake> {
         let mut mistakes = Vec::new();
@@ -90,7 +96,7 @@ impl TlsParts {
         }
         if self.by_flag && !self.is_on() {
             mistakes.push(SettingMistake::Together(
-                "--tls-cert is used by no port; set --tls-bind (secureClientPort) or client.portUnification",
+                "--tls-cert and --tls-client-ca are used by no port; set --tls-bind (secureClientPort) or client.portUnification",
             ));
         }
         if self.crl && self.crl_files.is_empty() {

@@ -73,22 +73,23 @@ fn the_health_of_a_server_for_tls_alone_is_asked_with_the_files_of_a_client() {
     fs::write(path("client.pem"), format!("{key}{certificate}")).unwrap();
     let (trusted, own) = (path("ca.crt"), path("client.pem"));
     let with_files = ["--tls", "--tls-ca", &trusted, "--tls-identity", &own];
-    for (command, arguments, healthy) in [
-        ("health", &with_files[..], true),
-        ("wait", &with_files[..], true),
-        ("health", &with_files[..3], false),
-        ("health", &with_files[..1], false),
-        ("health", &[], false),
+    for (command, arguments, reason) in [
+        ("health", &with_files[..], None),
+        ("wait", &with_files[..], None),
+        // A file implies TLS.
+        ("health", &with_files[1..], None),
+        ("health", &with_files[..3], Some("CertificateRequired")),
+        ("health", &with_files[..1], Some("UnknownIssuer")),
+        ("health", &[], Some("a port for TLS does without --tls")),
     ] {
         let output = std::process::Command::new(BINARY)
             .args([&[command, server.tls_addrs[0].as_str(), "--timeout", "30s"], arguments].concat())
             .output()
             .unwrap();
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert_eq!(output.status.code(), Some(i32::from(!healthy)), "{arguments:?}: {out}{err}");
-        assert_eq!(out.contains("serves: standalone"), healthy, "{arguments:?}: {out}");
-        // The error names the flag that is missing.
-        assert_eq!(err.contains("see --tls"), !healthy, "{arguments:?}: {err}");
+        assert_eq!(output.status.code(), Some(i32::from(reason.is_some())), "{arguments:?}: {out}{err}");
+        assert_eq!(out.contains("serves: standalone"), reason.is_none(), "{arguments:?}: {out}");
+        assert!(err.contains(reason.unwrap_or_default()), "{arguments:?}: {err}");
     }
 }
 

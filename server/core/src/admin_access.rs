@@ -6,13 +6,14 @@ use zoolet_proto::Perms;
 
 use crate::access::allows;
 use crate::core::Core;
+use crate::identity::Identity;
 use crate::message::Origin;
 use crate::paths::ROOT;
 
 /// Whether credentials are enough for the whole state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdminAccess {
-    /// They prove nothing.
+    /// They prove nothing, or not what is required of clients.
     NotAuthenticated,
     /// They prove somebody to whom the root does not grant everything.
     NotAuthorized,
@@ -32,7 +33,9 @@ impl Core {
                 self.config.authenticate(Some(scheme), credentials, origin.peer, &[]).unwrap_or_default()
             }
         };
-        if ids.is_empty() {
+        // What clients are required to have is required here as well, or their data would go to everybody. The super user is let in
+        // anyway: with SASL alone nobody else could be.
+        if ids.is_empty() || !(ids.contains(&Identity::Super) || self.config.auth.suffice(&ids)) {
             return AdminAccess::NotAuthenticated;
         }
         let root = self.tree.get(ROOT).map(|node| &node.acl);
@@ -46,9 +49,10 @@ impl Core {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use zoolet_proto::Acl;
+    use zoolet_proto::{Acl, digest_id};
 
     use super::*;
+    use crate::auth_config::AuthScheme;
     use crate::config::CoreConfig;
     use crate::message::Millis;
 
@@ -90,6 +94,25 @@ mod tests {
             let core = core(Acl::new(Perms(Perms::ALL.0 & !missing.0), "world", "anyone"));
             let access = core.admin_access(&origin(None), "digest", Some("u:p"));
             assert_eq!(access, AdminAccess::NotAuthorized, "without {missing:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_required_of_clients_is_required_here_and_the_super_user_has_it() {
+        let mut core = core(Acl::new(Perms::ALL, "world", "anyone"));
+        core.config.super_digest = Some(digest_id(b"super:secret"));
+        for (required, scheme, credentials, expected) in [
+            (AuthScheme::Sasl, "digest", Some("any:thing"), AdminAccess::NotAuthenticated),
+            (AuthScheme::Sasl, "ip", None, AdminAccess::NotAuthenticated),
+            (AuthScheme::Sasl, "digest", Some("super:secret"), AdminAccess::Granted),
+            (AuthScheme::Digest, "digest", Some("any:thing"), AdminAccess::Granted),
+        ] {
+            core.config.auth.required = vec![required];
+            assert_eq!(
+                core.admin_access(&origin(None), scheme, credentials),
+                expected,
+                "{required:?} {scheme}"
+            );
         }
     }
 }

@@ -24,10 +24,10 @@ pub(super) const ROWS: &[SettingRow] = &[
         }),
     key("superUser", "NAME", "none")
         .help("SASL user whom no ACL restricts")
-        .sets(|to, value| to.server(ServerBuilder::sasl_super_user, value.name())),
+        .sets(super_user),
     key("superUser.", "NAME", "none")
         .help("More of these, such as superUser.2")
-        .sets(|to, value| to.server(ServerBuilder::sasl_super_user, value.name())),
+        .sets(super_user),
     key("X509AuthenticationProvider.superUser", "SUBJECT", "none")
         .help("Subject of the certificate that no ACL restricts, exactly as whoAmI shows it")
         .sets(|to, value| to.server(ServerBuilder::x509_super_user, value.name())),
@@ -50,6 +50,11 @@ pub(super) const ROWS: &[SettingRow] = &[
         .help("Keep the connection of a client that fails to authenticate by SASL, without an identity")
         .sets(|to, value| to.server(ServerBuilder::allow_sasl_failed_clients, value.boolean())),
 ];
+
+fn super_user(to: &mut Settings, value: Written<'_>) -> Result<(), String> {
+    to.auth.has_super_user = true;
+    to.server(ServerBuilder::sasl_super_user, value.name())
+}
 
 /// `authProvider.NAME=CLASS`.
 fn provider(to: &mut Settings, value: Written<'_>) -> Result<(), String> {

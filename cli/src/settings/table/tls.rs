@@ -46,7 +46,10 @@ pub(super) const ROWS: &[SettingRow] = &[
     flag("tls-client-ca", FILE, "none")
         .key("ssl.trustStore.location")
         .help("Certificates of the authorities of clients. With the flag, clients need a certificate")
-        .sets(|to, value| put(&mut to.tls.trust_store.file, value.file().map(Some))),
+        .sets(|to, value| {
+            to.tls.by_flag |= matches!(value, Written::Flag(_));
+            put(&mut to.tls.trust_store.file, value.file().map(Some))
+        }),
     key("ssl.trustStore.password", "TEXT", "none")
         .secret()
         .help("Password of the trust store")
