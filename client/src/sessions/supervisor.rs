@@ -159,7 +159,7 @@ impl Supervisor {
         }
     }
 
-    /// Publishes a session and waits until it is over, or the servers are behind it: then with a session at one of them.
+    /// Publishes a session and waits until it is over, or the servers have an older state: then with a session at one of them.
     async fn serve(&mut self, client: &Client) -> Result<Option<FreshSession>, SupervisionEnd> {
         let term = SessionTerm { client: client.clone(), number: self.number, epoch: self.epoch };
         self.publish.send_replace(Standing::Open(term));
