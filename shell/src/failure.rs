@@ -76,8 +76,11 @@ impl ShellError {
     /// A request of `command` failed at `server`. `hint` is what to do about a code, if the command knows better.
     pub(crate) fn request(command: &str, server: &str, error: &Error, hint: Option<&str>) -> Self {
         let reason = reason_of(error);
-        let outcome =
-            if error.may_have_applied() { "; it may have been done: look before you repeat it" } else { "" };
+        // An identity may be added again.
+        let outcome = match error.may_have_applied() && command != "addauth" {
+            true => "; it may have been done: look before you repeat it",
+            false => "",
+        };
         let hint = hint.map(str::to_owned).or_else(|| general_hint(command, error).map(str::to_owned));
         // What the library advises is for programs, so our own advice replaces it.
         let what = match error {
@@ -156,6 +159,7 @@ fn general_hint(command: &str, error: &Error) -> Option<&'static str> {
         ErrorCode::NoAuth => {
             "`acl` shows who may; give your credentials by --auth-file or ZOOLET_AUTH, or by `addauth` in `zoolet sh`"
         }
+        ErrorCode::AuthFailed if command == "addauth" => "check the scheme and the credentials",
         ErrorCode::AuthFailed => "check the scheme and the credentials in --auth-file or ZOOLET_AUTH",
         ErrorCode::SessionClosedRequireSaslAuth => "give credentials by --auth-file or ZOOLET_AUTH",
         ErrorCode::BadVersion => "somebody has changed it: `stat` shows its version",
