@@ -96,6 +96,13 @@ impl ShellError {
             Error::ReplyTooLarge { context, size, max } => {
                 format!("{}: the answer has {size} bytes, and {max} are read at most", shown(context.path()))
             }
+            Error::InvalidTarget(_) => error
+                .to_string()
+                .replace(
+                    "`ConnectOptions::sasl_password`",
+                    "a line sasl:USER:PASSWORD of --auth-file or ZOOLET_AUTH",
+                )
+                .replace("`sasl_digest_md5`", "--auth-file or ZOOLET_AUTH"),
             error => error.to_string(),
         };
         let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();

@@ -133,4 +133,15 @@ fn who_proves_by_sasl_who_they_are_has_the_rights_of_that_name() {
     let (code, _, err) = run("sasl:bob:hush-wrong", &["get", "/bob"]);
     assert_eq!(code, 3, "{err}");
     assert!(err.contains("--auth-file or ZOOLET_AUTH") && !err.contains("hush"), "{err}");
+    let (code, _, err) = run("", &["whoami", "--server", &format!("bob@{}", server.addrs[0])]);
+    assert_eq!(code, 2, "{err}");
+    assert!(
+        err.ends_with(
+            "bob has no password: give it by a line sasl:USER:PASSWORD of --auth-file or ZOOLET_AUTH\n"
+        ),
+        "{err}"
+    );
+    let (code, _, err) = run(bob, &["whoami", "--server", &format!("alice@{}", server.addrs[0])]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.ends_with("names alice, and --auth-file or ZOOLET_AUTH bob\n"), "{err}");
 }
