@@ -3,10 +3,14 @@
 use std::env;
 use std::fs;
 #[cfg(feature = "tls")]
+use std::io::ErrorKind;
+#[cfg(feature = "tls")]
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use zoolet_client::ConnectionError;
 #[cfg(feature = "tls")]
 use zoolet_client::tls::{ClientTls, Store};
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
@@ -112,7 +116,13 @@ impl ConnectArguments {
     /// Opens a session.
     pub(crate) async fn connect(&self, command: &str) -> Result<Client, ShellError> {
         let connected = self.options()?.connect(&*self.server).await;
-        connected.map_err(|error| ShellError::request(command, &self.server, &error, None))
+        connected.map_err(|error| {
+            #[cfg(feature = "tls")]
+            let hint = self.tls.advice(&self.server, &error);
+            #[cfg(not(feature = "tls"))]
+            let hint = None;
+            ShellError::request(command, &self.server, &error, hint)
+        })
     }
 
     /// Opens one session after the other, at these servers or others.
@@ -175,10 +185,21 @@ impl TlsArguments {
         }
     }
 
+    /// Whether a server is reached by TLS.
+    fn is_used(&self, server: &str) -> bool {
+        self.tls || server.contains("+tls://") || self.tls_ca.is_some() || self.tls_identity.is_some()
+    }
+
+    /// What to do with these flags if no server was reached.
+    fn advice(&self, server: &str, error: &Error) -> Option<&'static str> {
+        let Error::Unreachable { hosts, .. } = error else { return None };
+        let is_used = self.is_used(server);
+        hosts.iter().find_map(|host| advice_on(host, is_used))
+    }
+
     /// The settings of TLS for a server, if it is to be used.
     fn settings(&self, server: &str) -> Option<ClientTls> {
-        let is_said = self.tls || server.contains("+tls://");
-        if !is_said && self.tls_ca.is_none() && self.tls_identity.is_none() {
+        if !self.is_used(server) {
             return None;
         }
         let store = |file: &Path| match &self.tls_password_file {
@@ -194,6 +215,26 @@ impl TlsArguments {
         }
         Some(tls)
     }
+}
+
+/// What to do with the flags of TLS about a failed connection. The client has only words for most reasons.
+#[cfg(feature = "tls")]
+fn advice_on(failed: &ConnectionError, is_tls_used: bool) -> Option<&'static str> {
+    let says = |part: &str| failed.reason().contains(part);
+    let is_ended = matches!(failed.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset);
+    Some(if !is_tls_used && (is_ended || says("may expect TLS")) {
+        "name a server that runs by --server or ZOOKEEPER; a port for TLS needs --tls"
+    } else if says("may expect plaintext") || is_ended && failed.reason().starts_with("TLS: ") {
+        "name a server that runs by --server or ZOOKEEPER; a port for plaintext takes none of the flags of TLS"
+    } else if says("not of a trusted authority") || says("BadSignature") {
+        "give its authority by --tls-ca if you trust it"
+    } else if says("requires a certificate of the client") {
+        "give a certificate and its key by --tls-identity"
+    } else if says("the certificate of the client") {
+        "give another certificate and its key by --tls-identity"
+    } else {
+        return None;
+    })
 }
 
 /// Adds the credentials of a text, one in a line. A message names the line, and nothing that is in it.

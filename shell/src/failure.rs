@@ -172,8 +172,12 @@ fn general_hint(command: &str, error: &Error) -> Option<&'static str> {
         ErrorCode::BadVersion => "somebody has changed it: `stat` shows its version",
         ErrorCode::NotReadOnly => "this server has lost its ensemble and takes no writes",
         ErrorCode::QuotaExceeded => "`quota` shows the limit",
+        // What fails in TLS says why, and the server runs.
         ErrorCode::ConnectionLoss if matches!(error, Error::Unreachable { .. }) => {
-            "name a server that runs by --server or ZOOKEEPER"
+            match error.connection_error() {
+                Some(cause) if cause.reason().starts_with("TLS: ") => return None,
+                _ => "name a server that runs by --server or ZOOKEEPER",
+            }
         }
         _ => return None,
     })

@@ -83,6 +83,32 @@ fn a_server_for_tls_alone_is_reached_with_the_files_of_a_client() {
 }
 
 #[test]
+fn who_does_not_reach_a_server_is_told_the_flag_of_tls_that_helps() {
+    let secured = Secured::start();
+    let plain = Running::start(&["--bind", "127.0.0.1:0"]);
+    let (by_tls, in_plaintext) = (secured.server.tls_addrs[0].as_str(), plain.addrs[0].as_str());
+    let (ca, other) = (secured.path("ca.pem"), secured.path("other.pem"));
+    for (server, flags, advice) in [
+        ("127.0.0.1:1", &[][..], "name a server that runs by --server or ZOOKEEPER"),
+        (by_tls, &[], "name a server that runs by --server or ZOOKEEPER; a port for TLS needs --tls"),
+        (by_tls, &["--tls"], "give its authority by --tls-ca if you trust it"),
+        (by_tls, &["--tls-ca", &other], "give its authority by --tls-ca if you trust it"),
+        (by_tls, &["--tls-ca", &ca], "give a certificate and its key by --tls-identity"),
+        (
+            in_plaintext,
+            &["--tls-ca", &ca],
+            "name a server that runs by --server or ZOOKEEPER; a port for plaintext takes none of the flags of TLS",
+        ),
+    ] {
+        let arguments = [&["get", "/", "--timeout", "300ms"], flags].concat();
+        let (code, _, err) = ended(shell_command(server, &arguments).output().unwrap());
+        assert_eq!(code, 5, "{err}");
+        assert!(err.ends_with(&format!("; {advice}\n")), "{flags:?}: {err}");
+        assert_eq!(err.contains("name a server"), advice.contains("name a server"), "{flags:?}: {err}");
+    }
+}
+
+#[test]
 fn four_letter_words_and_the_addresses_of_sessions_come_by_tls_too() {
     let secured = Secured::start();
     let flags = secured.flags(&[("--tls-ca", "ca.pem"), ("--tls-identity", "client.pem")]);
