@@ -157,7 +157,7 @@ impl ConnectArguments {
             },
         };
         #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls.settings(&self.server) {
+        if let Some(tls) = self.tls.settings(&self.server)? {
             return Ok(options.tls(tls));
         }
         Ok(options)
@@ -166,7 +166,7 @@ impl ConnectArguments {
     /// How four-letter words reach the servers.
     pub(crate) async fn dial(&self) -> Result<Dial, ShellError> {
         #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls.settings(&self.server) {
+        if let Some(tls) = self.tls.settings(&self.server)? {
             return Dial::by_tls(tls).await;
         }
         Ok(Dial::default())
@@ -198,9 +198,16 @@ impl TlsArguments {
     }
 
     /// The settings of TLS for a server, if it is to be used.
-    fn settings(&self, server: &str) -> Option<ClientTls> {
+    ///
+    /// # Errors
+    /// A file cannot be opened. What is in it is for the client to judge.
+    fn settings(&self, server: &str) -> Result<Option<ClientTls>, ShellError> {
         if !self.is_used(server) {
-            return None;
+            return Ok(None);
+        }
+        for file in [&self.tls_ca, &self.tls_identity, &self.tls_password_file].into_iter().flatten() {
+            let opened = fs::File::open(file);
+            opened.map_err(|error| ShellError::local(&format!("read {}", file.display()), &error))?;
         }
         let store = |file: &Path| match &self.tls_password_file {
             Some(password) => Store::file(file).password_file(password),
@@ -213,7 +220,7 @@ impl TlsArguments {
         if let Some(file) = &self.tls_identity {
             tls = tls.key_store(store(file));
         }
-        Some(tls)
+        Ok(Some(tls))
     }
 }
 

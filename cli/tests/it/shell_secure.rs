@@ -68,7 +68,8 @@ fn a_server_for_tls_alone_is_reached_with_the_files_of_a_client() {
         (&[][..], 5, "closed the connection before it opened a session"),
         (&[("--tls-ca", "ca.pem")], 5, "requires a certificate of the client"),
         (&[("--tls-ca", "other.pem"), ("--tls-identity", "client.pem")], 5, "invalid peer certificate"),
-        (&[("--tls-ca", "absent.pem")], 2, "absent.pem"),
+        (&[("--tls-ca", "absent.pem")], 6, "absent.pem"),
+        (&[("--tls-ca", "ca.p12"), ("--tls-password-file", "absent")], 6, "absent"),
         (&stores[..2], 2, "ca.p12"),
     ] {
         let mut flags = secured.flags(files);
@@ -119,7 +120,7 @@ fn four_letter_words_and_the_addresses_of_sessions_come_by_tls_too() {
     let (code, out, _) = secured.run(&["words", "ruok", "--server", &format!("zk+tls://{address}")], &[]);
     assert!(code == 5 && out.contains("invalid peer certificate"), "the system does not trust it: {out}");
     let (code, _, err) = secured.run(&["words", "ruok"], &secured.flags(&[("--tls-ca", "absent.pem")]));
-    assert!(code == 2 && err.contains("absent.pem"), "{err}");
+    assert!(code == 6 && err.contains("absent.pem"), "{err}");
     let arguments: Vec<_> = ["sh"].into_iter().chain(flags.iter().map(String::as_str)).collect();
     let (code, out, err) = run_with(address, &arguments, b"create -e /e\nsessions -l\nwords ruok\n");
     assert_eq!(code, 0, "{err}");
