@@ -3,10 +3,14 @@
 use std::env;
 use std::fs;
 #[cfg(feature = "tls")]
+use std::io::ErrorKind;
+#[cfg(feature = "tls")]
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use zoolet_client::ConnectionError;
 #[cfg(feature = "tls")]
 use zoolet_client::tls::{ClientTls, Store};
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
@@ -112,7 +116,13 @@ impl ConnectArguments {
     /// Opens a session.
     pub(crate) async fn connect(&self, command: &str) -> Result<Client, ShellError> {
         let connected = self.options()?.connect(&*self.server).await;
-        connected.map_err(|error| ShellError::request(command, &self.server, &error, None))
+        connected.map_err(|error| {
+            #[cfg(feature = "tls")]
+            let hint = self.tls.advice(&self.server, &error);
+            #[cfg(not(feature = "tls"))]
+            let hint = None;
+            ShellError::request(command, &self.server, &error, hint)
+        })
     }
 
     /// Opens one session after the other, at these servers or others.
@@ -147,7 +157,7 @@ impl ConnectArguments {
             },
         };
         #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls.settings(&self.server) {
+        if let Some(tls) = self.tls.settings(&self.server)? {
             return Ok(options.tls(tls));
         }
         Ok(options)
@@ -156,7 +166,7 @@ impl ConnectArguments {
     /// How four-letter words reach the servers.
     pub(crate) async fn dial(&self) -> Result<Dial, ShellError> {
         #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls.settings(&self.server) {
+        if let Some(tls) = self.tls.settings(&self.server)? {
             return Dial::by_tls(tls).await;
         }
         Ok(Dial::default())
@@ -175,11 +185,29 @@ impl TlsArguments {
         }
     }
 
+    /// Whether a server is reached by TLS.
+    fn is_used(&self, server: &str) -> bool {
+        self.tls || server.contains("+tls://") || self.tls_ca.is_some() || self.tls_identity.is_some()
+    }
+
+    /// What to do with these flags if no server was reached.
+    fn advice(&self, server: &str, error: &Error) -> Option<&'static str> {
+        let Error::Unreachable { hosts, .. } = error else { return None };
+        let is_used = self.is_used(server);
+        hosts.iter().find_map(|host| advice_on(host, is_used))
+    }
+
     /// The settings of TLS for a server, if it is to be used.
-    fn settings(&self, server: &str) -> Option<ClientTls> {
-        let is_said = self.tls || server.contains("+tls://");
-        if !is_said && self.tls_ca.is_none() && self.tls_identity.is_none() {
-            return None;
+    ///
+    /// # Errors
+    /// A file cannot be opened. What is in it is for the client to judge.
+    fn settings(&self, server: &str) -> Result<Option<ClientTls>, ShellError> {
+        if !self.is_used(server) {
+            return Ok(None);
+        }
+        for file in [&self.tls_ca, &self.tls_identity, &self.tls_password_file].into_iter().flatten() {
+            let opened = fs::File::open(file);
+            opened.map_err(|error| ShellError::local(&format!("read {}", file.display()), &error))?;
         }
         let store = |file: &Path| match &self.tls_password_file {
             Some(password) => Store::file(file).password_file(password),
@@ -192,8 +220,28 @@ impl TlsArguments {
         if let Some(file) = &self.tls_identity {
             tls = tls.key_store(store(file));
         }
-        Some(tls)
+        Ok(Some(tls))
     }
+}
+
+/// What to do with the flags of TLS about a failed connection. The client has only words for most reasons.
+#[cfg(feature = "tls")]
+fn advice_on(failed: &ConnectionError, is_tls_used: bool) -> Option<&'static str> {
+    let says = |part: &str| failed.reason().contains(part);
+    let is_ended = matches!(failed.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset);
+    Some(if !is_tls_used && (is_ended || says("may expect TLS")) {
+        "name a server that runs by --server or ZOOKEEPER; a port for TLS needs --tls"
+    } else if says("may expect plaintext") || is_ended && failed.reason().starts_with("TLS: ") {
+        "name a server that runs by --server or ZOOKEEPER; a port for plaintext takes none of the flags of TLS"
+    } else if says("not of a trusted authority") || says("BadSignature") {
+        "give its authority by --tls-ca if you trust it"
+    } else if says("requires a certificate of the client") {
+        "give a certificate and its key by --tls-identity"
+    } else if says("the certificate of the client") {
+        "give another certificate and its key by --tls-identity"
+    } else {
+        return None;
+    })
 }
 
 /// Adds the credentials of a text, one in a line. A message names the line, and nothing that is in it.

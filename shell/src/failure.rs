@@ -76,8 +76,11 @@ impl ShellError {
     /// A request of `command` failed at `server`. `hint` is what to do about a code, if the command knows better.
     pub(crate) fn request(command: &str, server: &str, error: &Error, hint: Option<&str>) -> Self {
         let reason = reason_of(error);
-        let outcome =
-            if error.may_have_applied() { "; it may have been done: look before you repeat it" } else { "" };
+        // An identity may be added again.
+        let outcome = match error.may_have_applied() && command != "addauth" {
+            true => "; it may have been done: look before you repeat it",
+            false => "",
+        };
         let hint = hint.map(str::to_owned).or_else(|| general_hint(command, error).map(str::to_owned));
         // What the library advises is for programs, so our own advice replaces it.
         let what = match error {
@@ -93,6 +96,13 @@ impl ShellError {
             Error::ReplyTooLarge { context, size, max } => {
                 format!("{}: the answer has {size} bytes, and {max} are read at most", shown(context.path()))
             }
+            Error::InvalidTarget(_) => error
+                .to_string()
+                .replace(
+                    "`ConnectOptions::sasl_password`",
+                    "a line sasl:USER:PASSWORD of --auth-file or ZOOLET_AUTH",
+                )
+                .replace("`sasl_digest_md5`", "--auth-file or ZOOLET_AUTH"),
             error => error.to_string(),
         };
         let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -156,13 +166,18 @@ fn general_hint(command: &str, error: &Error) -> Option<&'static str> {
         ErrorCode::NoAuth => {
             "`acl` shows who may; give your credentials by --auth-file or ZOOLET_AUTH, or by `addauth` in `zoolet sh`"
         }
+        ErrorCode::AuthFailed if command == "addauth" => "check the scheme and the credentials",
         ErrorCode::AuthFailed => "check the scheme and the credentials in --auth-file or ZOOLET_AUTH",
         ErrorCode::SessionClosedRequireSaslAuth => "give credentials by --auth-file or ZOOLET_AUTH",
         ErrorCode::BadVersion => "somebody has changed it: `stat` shows its version",
         ErrorCode::NotReadOnly => "this server has lost its ensemble and takes no writes",
         ErrorCode::QuotaExceeded => "`quota` shows the limit",
+        // What fails in TLS says why, and the server runs.
         ErrorCode::ConnectionLoss if matches!(error, Error::Unreachable { .. }) => {
-            "name a server that runs by --server or ZOOKEEPER"
+            match error.connection_error() {
+                Some(cause) if cause.reason().starts_with("TLS: ") => return None,
+                _ => "name a server that runs by --server or ZOOKEEPER",
+            }
         }
         _ => return None,
     })

@@ -90,8 +90,13 @@ enum LineCommand {
     },
     /// Print the znode at which relative paths begin
     Pwd,
-    /// Add an identity to the session, such as digest USER:PASSWORD; a wrong one ends the session
-    Addauth { scheme: String, credentials: String },
+    /// Add an identity to the session, such as digest USER:PASSWORD or digest:USER:PASSWORD; a wrong one ends the session. Users of
+    /// SASL are given when connecting
+    Addauth {
+        scheme: String,
+        /// May also follow the scheme and a colon
+        credentials: Option<String>,
+    },
     /// Open a session at other servers, or another one at the same, without the identities of addauth
     Connect {
         /// As --server
@@ -232,8 +237,8 @@ impl<'io> Shell<'io> {
             LineCommand::Pwd => self.answer.line(shown(&self.current)),
             LineCommand::Addauth { scheme, credentials } => {
                 self.command = "addauth";
-                self.add_identity(&scheme, &credentials).await?;
-                let identity = (scheme, credentials);
+                let identity = identity(scheme, credentials)?;
+                self.add_identity(&identity.0, &identity.1).await?;
                 if !self.identities.contains(&identity) {
                     self.identities.push(identity);
                 }
@@ -399,6 +404,26 @@ impl fmt::Debug for Shell<'_> {
             .field("client", &self.client)
             .field("server", &self.server)
             .finish_non_exhaustive()
+    }
+}
+
+/// The scheme and the credentials of `addauth`, which may be one word as in a file of credentials.
+fn identity(scheme: String, credentials: Option<String>) -> Result<(String, String), ShellError> {
+    let identity = match (credentials, scheme.split_once(':')) {
+        (Some(credentials), _) => (scheme, credentials),
+        (None, Some((scheme, credentials))) => (scheme.to_owned(), credentials.to_owned()),
+        (None, None) => {
+            return Err(ShellError::usage(
+                "addauth: there are no credentials: write SCHEME CREDENTIALS, such as digest USER:PASSWORD",
+            ));
+        }
+    };
+    match &*identity.0 {
+        "sasl" => Err(ShellError::usage(
+            "addauth: a user of SASL can be given only when connecting: start the shell with a line sasl:USER:PASSWORD of \
+             --auth-file or ZOOLET_AUTH",
+        )),
+        _ => Ok(identity),
     }
 }
 

@@ -54,15 +54,29 @@ pub(crate) fn acl_entry(entry: &Acl) -> String {
     format!("{}:{}:{:?}", entry.scheme, shown(&entry.id), entry.perms)
 }
 
-/// Reads `scheme:id:perms`, several with commas in between. The id may have colons.
+/// Reads `scheme:id:perms`, several with commas in between. The id may have colons, and commas as in the names of `x509`.
 pub(crate) fn parse_acl(text: &str) -> Result<Vec<Acl>, String> {
-    text.split(',').map(parse_entry).collect()
+    let mut entries: Vec<String> = Vec::new();
+    for piece in text.split(',') {
+        match entries.last_mut() {
+            // The entry before has no permissions yet, so the comma is one of its id. A piece that is an entry by itself stays
+            // one, so that a mistake in the permissions before it is reported.
+            Some(entry) if parse_entry(entry).is_err() && parse_entry(piece).is_err() => {
+                entry.push(',');
+                entry.push_str(piece);
+            }
+            _ => entries.push(piece.to_owned()),
+        }
+    }
+    entries.iter().map(|entry| parse_entry(entry)).collect()
 }
 
 fn parse_entry(text: &str) -> Result<Acl, String> {
     let form =
         || format!("{text:?} must be SCHEME:ID:PERMS, such as world:anyone:r or digest:bob:HASH:cdrwa");
-    let (scheme, rest) = text.split_once(':').ok_or_else(form)?;
+    // `O=a:b` is a part of a name of `x509`.
+    let scheme = text.split_once(':').filter(|(scheme, _)| !scheme.contains('='));
+    let (scheme, rest) = scheme.ok_or_else(form)?;
     let (id, letters) = rest.rsplit_once(':').ok_or_else(form)?;
     let perms = parse_perms(letters).map_err(|why| format!("{text:?}: {why}"))?;
     if letters.is_empty() {
@@ -134,6 +148,24 @@ mod tests {
         assert_eq!(parse_acl("world:anyone:r,ip:10.0.0.1:w").unwrap().len(), 2);
         for text in ["", "world", "world:anyone", "world:anyone:", "world:anyone:rx"] {
             parse_acl(text).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn an_id_may_have_commas() {
+        let alice = r"CN=alice,OU=urn:eng:1,O=Acme\, Inc,C=US";
+        let entries = parse_acl(&format!("world:anyone:r,x509:{alice}:cdrwa,x509:CN=bob,O=a:b:r")).unwrap();
+        let ids: Vec<_> = entries.iter().map(|entry| &*entry.id).collect();
+        assert_eq!(ids, ["anyone", alice, "CN=bob,O=a:b"]);
+        assert_eq!(entries[1].perms, Perms::ALL);
+        // A mistake in an entry does not make the next one a part of its id.
+        for (text, why) in [
+            ("sasl:bob:rx,world:anyone:r", "\"sasl:bob:rx\": 'x' is not a permission"),
+            ("sasl:bob,world:anyone:r", "\"sasl:bob\" must be SCHEME:ID:PERMS"),
+            ("world:anyone:r,", "\"\" must be SCHEME:ID:PERMS"),
+        ] {
+            let error = parse_acl(text).unwrap_err();
+            assert!(error.starts_with(why), "{error}");
         }
     }
 

@@ -196,6 +196,16 @@ fn words_of_all_servers_stand_side_by_side_and_need_no_session() {
         said.iter().any(|said| said["answer"] == "imok") && said.iter().any(|said| said["error"].is_string()),
         "{out}"
     );
+    let (code, out, err) = run(&both, &["words", "stat"]);
+    assert_eq!(
+        (code, out.matches("not in the whitelist").count()),
+        (3, 2),
+        "a refusal is an answer: {out}{err}"
+    );
+    assert!(err.starts_with("zoolet: words: 2 of 2 servers refused stat"), "{err}");
+    let (code, _, err) = run(&format!("{address},127.0.0.1:1"), &["words", "stat"]);
+    assert_eq!(code, 5, "{err}");
+    assert!(err.starts_with("zoolet: words: 1 of 2 servers did not answer, and 1 refused stat"), "{err}");
     drop((server, other));
 }
 

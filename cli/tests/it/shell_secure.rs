@@ -68,7 +68,8 @@ fn a_server_for_tls_alone_is_reached_with_the_files_of_a_client() {
         (&[][..], 5, "closed the connection before it opened a session"),
         (&[("--tls-ca", "ca.pem")], 5, "requires a certificate of the client"),
         (&[("--tls-ca", "other.pem"), ("--tls-identity", "client.pem")], 5, "invalid peer certificate"),
-        (&[("--tls-ca", "absent.pem")], 2, "absent.pem"),
+        (&[("--tls-ca", "absent.pem")], 6, "absent.pem"),
+        (&[("--tls-ca", "ca.p12"), ("--tls-password-file", "absent")], 6, "absent"),
         (&stores[..2], 2, "ca.p12"),
     ] {
         let mut flags = secured.flags(files);
@@ -83,6 +84,32 @@ fn a_server_for_tls_alone_is_reached_with_the_files_of_a_client() {
 }
 
 #[test]
+fn who_does_not_reach_a_server_is_told_the_flag_of_tls_that_helps() {
+    let secured = Secured::start();
+    let plain = Running::start(&["--bind", "127.0.0.1:0"]);
+    let (by_tls, in_plaintext) = (secured.server.tls_addrs[0].as_str(), plain.addrs[0].as_str());
+    let (ca, other) = (secured.path("ca.pem"), secured.path("other.pem"));
+    for (server, flags, advice) in [
+        ("127.0.0.1:1", &[][..], "name a server that runs by --server or ZOOKEEPER"),
+        (by_tls, &[], "name a server that runs by --server or ZOOKEEPER; a port for TLS needs --tls"),
+        (by_tls, &["--tls"], "give its authority by --tls-ca if you trust it"),
+        (by_tls, &["--tls-ca", &other], "give its authority by --tls-ca if you trust it"),
+        (by_tls, &["--tls-ca", &ca], "give a certificate and its key by --tls-identity"),
+        (
+            in_plaintext,
+            &["--tls-ca", &ca],
+            "name a server that runs by --server or ZOOKEEPER; a port for plaintext takes none of the flags of TLS",
+        ),
+    ] {
+        let arguments = [&["get", "/", "--timeout", "300ms"], flags].concat();
+        let (code, _, err) = ended(shell_command(server, &arguments).output().unwrap());
+        assert_eq!(code, 5, "{err}");
+        assert!(err.ends_with(&format!("; {advice}\n")), "{flags:?}: {err}");
+        assert_eq!(err.contains("name a server"), advice.contains("name a server"), "{flags:?}: {err}");
+    }
+}
+
+#[test]
 fn four_letter_words_and_the_addresses_of_sessions_come_by_tls_too() {
     let secured = Secured::start();
     let flags = secured.flags(&[("--tls-ca", "ca.pem"), ("--tls-identity", "client.pem")]);
@@ -93,7 +120,7 @@ fn four_letter_words_and_the_addresses_of_sessions_come_by_tls_too() {
     let (code, out, _) = secured.run(&["words", "ruok", "--server", &format!("zk+tls://{address}")], &[]);
     assert!(code == 5 && out.contains("invalid peer certificate"), "the system does not trust it: {out}");
     let (code, _, err) = secured.run(&["words", "ruok"], &secured.flags(&[("--tls-ca", "absent.pem")]));
-    assert!(code == 2 && err.contains("absent.pem"), "{err}");
+    assert!(code == 6 && err.contains("absent.pem"), "{err}");
     let arguments: Vec<_> = ["sh"].into_iter().chain(flags.iter().map(String::as_str)).collect();
     let (code, out, err) = run_with(address, &arguments, b"create -e /e\nsessions -l\nwords ruok\n");
     assert_eq!(code, 0, "{err}");
@@ -133,4 +160,15 @@ fn who_proves_by_sasl_who_they_are_has_the_rights_of_that_name() {
     let (code, _, err) = run("sasl:bob:hush-wrong", &["get", "/bob"]);
     assert_eq!(code, 3, "{err}");
     assert!(err.contains("--auth-file or ZOOLET_AUTH") && !err.contains("hush"), "{err}");
+    let (code, _, err) = run("", &["whoami", "--server", &format!("bob@{}", server.addrs[0])]);
+    assert_eq!(code, 2, "{err}");
+    assert!(
+        err.ends_with(
+            "bob has no password: give it by a line sasl:USER:PASSWORD of --auth-file or ZOOLET_AUTH\n"
+        ),
+        "{err}"
+    );
+    let (code, _, err) = run(bob, &["whoami", "--server", &format!("alice@{}", server.addrs[0])]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.ends_with("names alice, and --auth-file or ZOOLET_AUTH bob\n"), "{err}");
 }

@@ -52,7 +52,9 @@ impl Words {
     /// Asks all servers at once.
     pub(crate) async fn ask(&self, answer: &mut Answer<'_>) -> Result<(), ShellError> {
         let said = ask_all(answer, &self.word, self.patience).await;
-        let silent = said.values().filter(|said| said.is_err()).count();
+        let errors: Vec<_> = said.values().filter_map(|said| said.as_ref().err()).collect();
+        let refused = errors.iter().filter(|error| error.ends_with(REFUSAL)).count();
+        let silent = errors.len() - refused;
         if answer.json {
             for (server, said) in &said {
                 answer.json_line(&self.object(server, said))?;
@@ -66,11 +68,18 @@ impl Words {
                 text.lines().try_for_each(|line| answer.line(format!("  {}", shown(line))))?;
             }
         }
-        match silent {
-            0 => Ok(()),
-            _ => Err(answer
-                .fail(ExitReason::Unreachable, format!("{silent} of {} servers did not answer", said.len()))),
-        }
+        let all = said.len();
+        let refusal = format!("refused {}: allow it there by 4lw.commands.whitelist", self.word);
+        let (reason, message) = match (silent, refused) {
+            (0, 0) => return Ok(()),
+            (0, _) => (ExitReason::Refused, format!("{refused} of {all} servers {refusal}")),
+            (_, 0) => (ExitReason::Unreachable, format!("{silent} of {all} servers did not answer")),
+            _ => (
+                ExitReason::Unreachable,
+                format!("{silent} of {all} servers did not answer, and {refused} {refusal}"),
+            ),
+        };
+        Err(answer.fail(reason, message))
     }
 
     fn object(&self, server: &str, said: &Result<String, String>) -> Value {

@@ -35,6 +35,34 @@ async fn an_identity_opens_what_its_acl_closes() {
 }
 
 #[tokio::test]
+async fn an_identity_may_be_written_as_in_a_file_of_credentials() {
+    let zk = TestServer::builder().start().await.unwrap();
+    let client = zk.client().await;
+    run_on(&client, "addauth digest:bob:pw").await.ok();
+    assert!(run_on(&client, "whoami").await.ok().contains("digest:bob\n"));
+    let (reason, message) = run_on(&client, "addauth digest").await.failed();
+    assert_eq!(reason, ExitReason::Usage, "{message}");
+}
+
+#[tokio::test]
+async fn a_user_of_sasl_is_given_when_connecting() {
+    let zk = TestServer::builder().start().await.unwrap();
+    let client = zk.client().await;
+    for line in ["addauth sasl:alice:secret", "addauth sasl alice:secret"] {
+        let (reason, message) = run_on(&client, line).await.failed();
+        assert_eq!(reason, ExitReason::Usage, "{message}");
+        assert!(message.contains("only when connecting") && message.contains("--auth-file"), "{message}");
+        assert!(!message.contains("secret"), "{message}");
+    }
+    // The session goes on.
+    run_on(&client, "ls /").await.ok();
+    let (reason, message) = run_on(&client, "addauth nonsense x").await.failed();
+    assert_eq!(reason, ExitReason::Refused);
+    assert!(message.ends_with("; check the scheme and the credentials"), "{message}");
+    assert!(!message.contains("may have been done"), "{message}");
+}
+
+#[tokio::test]
 async fn a_multi_is_done_as_a_whole_or_not_at_all() {
     let zk = TestServer::builder().znode("/a", "1").znode("/b", "").start().await.unwrap();
     let client = zk.client().await;
