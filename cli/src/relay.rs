@@ -26,7 +26,7 @@ const MAX_ANSWER: usize = 4096;
 /// How a server is reached.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RelayArguments {
-    /// Reach the server by TLS, as with --tls-ca or --tls-identity; without --tls-ca its certificate must be of an authority that the
+    /// Reach the server by TLS, as with any other flag of TLS; without --tls-ca its certificate must be of an authority that the
     /// system trusts
     #[cfg(feature = "tls")]
     #[arg(long)]
@@ -126,7 +126,9 @@ impl RelayArguments {
 
     #[cfg(feature = "tls")]
     fn tls(&self) -> Result<Option<Arc<LiveTls<ClientTls>>>, Failure> {
-        if !self.tls && self.tls_ca.is_none() && self.tls_identity.is_none() {
+        // No flag of TLS is ignored: each asks for it.
+        let files = [&self.tls_ca, &self.tls_identity, &self.tls_password_file];
+        if !self.tls && files.iter().all(|file| file.is_none()) {
             return Ok(None);
         }
         let store = |file: &PathBuf| match &self.tls_password_file {
