@@ -215,12 +215,10 @@ impl Bus {
             }
             Input::Closed => 0,
         };
-        if let Some(measures) = &mut self.measures {
-            measures.begin(&input);
-        }
+        let access = self.measures.as_mut().and_then(|measures| measures.begin(&input));
         self.machine.handle(now, conn, input);
-        if let Some(measures) = &mut self.measures {
-            measures.executed(self.machine.outputs().last());
+        if let (Some(access), Some(measures)) = (access, &mut self.measures) {
+            measures.executed(access, self.machine.outputs().last());
         }
         requests
     }

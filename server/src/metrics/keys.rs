@@ -1,6 +1,5 @@
 //! What is measured by the first element of paths.
 
-use std::mem;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -26,10 +25,6 @@ pub(super) struct Keys {
     keys: Vec<Key>,
     /// The key of the last request, which the next one most often has too.
     last: usize,
-    /// What the request is about that is executed now.
-    access: Access,
-    /// The same for each part of a multiRead.
-    parts: Vec<Access>,
     /// Whether there are quotas that a write may exceed.
     pub(super) with_quotas: bool,
 }
@@ -42,18 +37,20 @@ struct Key {
     exceeded: i64,
 }
 
-/// What a request is about, noted before it is executed.
-#[derive(Debug, Clone, Default)]
-struct Access {
-    key: KeyRef,
-    /// The length of the path if it is a read that counts.
-    read: Option<usize>,
+/// What a request is about whose reply counts, noted before it is executed.
+#[derive(Debug)]
+pub(crate) enum Access {
+    Read(KeyRef, PathLength),
+    /// Of a write that may exceed a quota.
+    Write(KeyRef),
+    /// Of a multiRead.
+    Reads(Vec<Option<(KeyRef, PathLength)>>),
 }
 
-#[derive(Debug, Clone, Default)]
-enum KeyRef {
-    #[default]
-    None,
+type PathLength = usize;
+
+#[derive(Debug)]
+pub(crate) enum KeyRef {
     Known(usize),
     /// A key is made only if the request succeeds, or clients could use all of them up by asking.
     New(Arc<str>),
@@ -65,20 +62,17 @@ impl Keys {
         Self { with_quotas, ..Self::default() }
     }
 
-    /// Notes what a request is about that is executed next, if that is measured.
+    /// Looks what a request is about that is executed next, if its reply counts.
     #[inline]
-    pub(super) fn begin(&mut self, input: &Input) {
-        // The last request may have had no reply.
-        self.access = Access::default();
-        let Input::Request(Incoming { body: Ok(request), .. }) = input else { return };
+    pub(super) fn begin(&mut self, input: &Input) -> Option<Access> {
+        let Input::Request(Incoming { body: Ok(request), .. }) = input else { return None };
         match request {
             Request::GetData(GetData { path, .. })
             | Request::Exists(Exists { path, .. })
             | Request::GetChildren(GetChildren { path, .. })
             | Request::GetChildren2(GetChildren { path, .. }) => {
-                self.access = Access { key: self.find(path), read: Some(path.len()) };
+                Some(Access::Read(self.find(path)?, path.len()))
             }
-            // They may exceed a quota.
             Request::Create(Create { path, .. })
             | Request::Create2(Create { path, .. })
             | Request::CreateContainer(Create { path, .. })
@@ -86,101 +80,104 @@ impl Keys {
             | Request::SetData(SetData { path, .. })
                 if self.with_quotas =>
             {
-                self.access = Access { key: self.find(path), read: None };
+                Some(Access::Write(self.find(path)?))
             }
             Request::MultiRead(ops) => {
-                self.parts.clear();
-                for op in ops {
-                    let access = Access { key: self.find(op.path()), read: Some(op.path().len()) };
-                    self.parts.push(access);
-                }
+                let reads = ops.iter().map(|op| Some((self.find(op.path())?, op.path().len())));
+                Some(Access::Reads(reads.collect()))
             }
-            _ => {}
+            _ => None,
         }
+    }
+
+    /// The place of the last key, if that is the key of this path.
+    #[inline]
+    fn last_if(&self, path: &str) -> Option<usize> {
+        self.keys.get(self.last).filter(|key| is_below(path, &key.name)).map(|_| self.last)
     }
 
     #[inline]
-    fn find(&mut self, path: &str) -> KeyRef {
-        match self.keys.get(self.last) {
-            Some(key) if is_below(path, &key.name) => KeyRef::Known(self.last),
-            _ => self.find_other(path),
-        }
+    fn find(&mut self, path: &str) -> Option<KeyRef> {
+        self.last_if(path).map(KeyRef::Known).or_else(|| self.find_other(path))
     }
 
     #[cold]
-    fn find_other(&mut self, path: &str) -> KeyRef {
-        let Some(name) = top_level_name(path) else { return KeyRef::None };
-        match self.places.get(name) {
+    fn find_other(&mut self, path: &str) -> Option<KeyRef> {
+        let name = top_level_name(path)?;
+        Some(match self.places.get(name) {
             None => KeyRef::New(name.into()),
             Some(at) => {
                 self.last = *at;
                 KeyRef::Known(*at)
             }
-        }
+        })
     }
 
-    /// Counts the request that was begun last, once it is executed.
+    /// Counts a request that was executed.
     #[inline]
-    pub(super) fn executed(&mut self, header: &ReplyHeader, reply: &Reply) {
-        let access = mem::take(&mut self.access);
-        match reply {
-            Reply::Data(data, _) => self.read(access, data.as_ref().map_or(0, |data| data.len())),
-            Reply::Stat(_) => self.read(access, 0),
-            Reply::Children(names) | Reply::Children2(names, _) => self.read(access, length(names)),
-            Reply::Multi(results) => self.executed_parts(results),
-            _ if header.err == ErrorCode::QuotaExceeded.code() => {
-                if let Some(key) = self.place(access.key) {
-                    self.keys[key].exceeded += 1;
+    pub(super) fn executed(&mut self, access: Access, header: &ReplyHeader, reply: &Reply) {
+        match (access, reply) {
+            (Access::Read(key, path), Reply::Data(data, _)) => {
+                self.read(key, path, data.as_ref().map_or(0, |data| data.len()));
+            }
+            (Access::Read(key, path), Reply::Stat(_)) => self.read(key, path, 0),
+            (Access::Read(key, path), Reply::Children(names) | Reply::Children2(names, _)) => {
+                self.read(key, path, length(names));
+            }
+            (Access::Write(key), _) if header.err == ErrorCode::QuotaExceeded.code() => {
+                let place = self.place(key);
+                self.keys[place].exceeded += 1;
+            }
+            (Access::Reads(reads), Reply::Multi(results)) => {
+                for (read, result) in reads.into_iter().zip(results) {
+                    let Some((key, path)) = read else { continue };
+                    match result {
+                        OpResult::GetData(data, _) => {
+                            self.read(key, path, data.as_ref().map_or(0, |data| data.len()));
+                        }
+                        OpResult::GetChildren(names) => self.read(key, path, length(names)),
+                        _ => {}
+                    }
                 }
             }
             _ => {}
         }
     }
 
-    fn executed_parts(&mut self, results: &[OpResult]) {
-        let mut parts = mem::take(&mut self.parts);
-        for (access, result) in parts.drain(..).zip(results) {
-            match result {
-                OpResult::GetData(data, _) => self.read(access, data.as_ref().map_or(0, |data| data.len())),
-                OpResult::GetChildren(names) => self.read(access, length(names)),
-                _ => {}
-            }
-        }
-        self.parts = parts;
-    }
-
     #[inline]
-    fn read(&mut self, access: Access, bytes: usize) {
-        if let (Some(path), Some(key)) = (access.read, self.place(access.key)) {
-            self.keys[key].reads.record((path + bytes + STAT) as u64, 1);
-        }
+    fn read(&mut self, key: KeyRef, path: PathLength, bytes: usize) {
+        let place = self.place(key);
+        self.keys[place].reads.record((path + bytes + STAT) as u64, 1);
     }
 
     /// Counts what a transaction has written.
+    #[inline]
     pub(super) fn written(&mut self, op: &TxnOp) {
-        let mut write = |path: &str, bytes: usize| {
-            let key = self.find(path);
-            if let Some(key) = self.place(key) {
-                self.keys[key].writes.record((path.len() + bytes) as u64, 1);
-            }
-        };
         match op {
             TxnOp::Create { path, data, .. } | TxnOp::SetData { path, data, .. } => {
-                write(path, data.as_ref().map_or(0, |data| data.len()));
+                self.write_one(path, data.as_ref().map_or(0, |data| data.len()));
             }
-            TxnOp::Delete { path } => write(path, 0),
-            TxnOp::CloseSession { ephemerals } => ephemerals.iter().for_each(|path| write(path, 0)),
+            TxnOp::Delete { path } => self.write_one(path, 0),
+            TxnOp::CloseSession { ephemerals } => ephemerals.iter().for_each(|path| self.write_one(path, 0)),
             TxnOp::Multi(ops) => ops.iter().for_each(|op| self.written(op)),
             TxnOp::SetAcl { .. } | TxnOp::Check { .. } | TxnOp::CreateSession { .. } | TxnOp::Error(_) => {}
         }
     }
 
     #[inline]
-    fn place(&mut self, key: KeyRef) -> Option<usize> {
+    fn write_one(&mut self, path: &str, bytes: usize) {
+        let place = self.last_if(path).or_else(|| self.find_other(path).map(|key| self.place(key)));
+        if let Some(place) = place {
+            self.keys[place].writes.record((path.len() + bytes) as u64, 1);
+        }
+    }
+
+    /// The place of a key, which is made if it is new.
+    #[inline]
+    fn place(&mut self, key: KeyRef) -> usize {
         match key {
-            KeyRef::None => None,
-            KeyRef::Known(at) => Some(at),
-            KeyRef::New(name) => Some(self.place_new(name)),
+            KeyRef::Known(at) => at,
+            KeyRef::New(name) => self.place_new(name),
         }
     }
 
@@ -224,34 +221,4 @@ fn is_below(path: &str, name: &str) -> bool {
 /// The bytes of names, without their lengths.
 fn length(names: &NameList) -> usize {
     names.encoded_len() - 4 * names.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use zoolet_proto::{Stat, Xid, Zxid};
-
-    use super::*;
-
-    #[test]
-    fn a_read_that_was_not_answered_does_not_count_with_the_answer_to_a_write() {
-        let mut keys = Keys::new(false);
-        let header = ReplyHeader { xid: Xid(1), zxid: Zxid(1), err: 0 };
-        let reads = |keys: &Keys| {
-            let mut summaries = Summaries::default();
-            keys.write(&mut summaries, &mut Vec::new());
-            summaries.read_bytes.iter().map(|(_, values)| values.count).sum::<u64>()
-        };
-        let read = || Request::GetData(GetData { path: "/a".into(), watch: false });
-        keys.begin(&input(read()));
-        keys.begin(&input(Request::SetData(SetData { path: "/a".into(), data: None, version: -1 })));
-        keys.executed(&header, &Reply::Stat(Stat::default()));
-        assert_eq!(reads(&keys), 0);
-        keys.begin(&input(read()));
-        keys.executed(&header, &Reply::Data(None, Stat::default()));
-        assert_eq!(reads(&keys), 1);
-    }
-
-    fn input(request: Request) -> Input {
-        Input::Request(Incoming { xid: Xid(1), op: request.op().code(), body: Ok(request) })
-    }
 }

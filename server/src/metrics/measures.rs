@@ -7,7 +7,7 @@ use zoolet_proto::{EventType, Zxid};
 use zoolet_server_core::{Effects, Input, Message, Output, SharedEvent, TxnOp};
 
 use super::distribution::{Distribution, WindowTimer};
-use super::keys::Keys;
+use super::keys::{Access, Keys};
 use super::snapshot::{ServerMetrics, Summaries};
 use crate::durable::Submitted;
 
@@ -71,15 +71,15 @@ impl Measures {
         self.0.began
     }
 
-    /// Notes what a request is about that is executed next.
-    pub(crate) fn begin(&mut self, input: &Input) {
-        self.0.keys.begin(input);
+    /// Looks what a request is about that is executed next, if its reply counts.
+    pub(crate) fn begin(&mut self, input: &Input) -> Option<Access> {
+        self.0.keys.begin(input)
     }
 
-    /// Counts the request that was begun last; this is its last output.
-    pub(crate) fn executed(&mut self, output: Option<&Output>) {
+    /// Counts a request that was executed; this is its last output.
+    pub(crate) fn executed(&mut self, access: Access, output: Option<&Output>) {
         if let Some(Output::To(_, Message::Reply(header, reply))) = output {
-            self.0.keys.executed(header, reply);
+            self.0.keys.executed(access, header, reply);
         }
     }
 
