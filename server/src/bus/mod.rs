@@ -462,9 +462,9 @@ impl Conn {
         counts.replies.append(&pushed.replies);
         counts.event_bytes += pushed.event_bytes;
         self.stats.sent += pushed.count;
-        if let (Some(until), Some(gate)) = (pushed.waits, gate) {
-            self.held_until = until;
-            gate.wait(until, &self.peer);
+        self.held_until = pushed.held_until.unwrap_or(self.held_until);
+        if let (Some(first), Some(gate)) = (pushed.waits, gate) {
+            gate.wait(first, Arc::clone(&self.peer));
         }
     }
 }

@@ -5,19 +5,24 @@ use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
-use zoolet_proto::records::{ConnectRequest, GetChildren};
+use zoolet_proto::records::{ConnectRequest, GetChildren, GetData, SetData};
 use zoolet_proto::{Incoming, Request, SessionId, Xid, Zxid};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis, Output, StateMachine};
+use zoolet_simdisk::SimulatedDisk;
+use zoolet_storage::StorageOptions;
 
 use super::*;
 use crate::bus::Bus;
+use crate::durable::{CommitQueue, DurabilityGate, DurableConfig, Work};
 use crate::engine::{Batch, Engine};
+use crate::net::flow::buffer::SendBuffer;
 use crate::net::flow::outbox::Outbox;
 use crate::net::registry::{Peer, Registration};
 use crate::net::stats::ServerStats;
@@ -28,17 +33,29 @@ const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 fn server() -> (Driver, Arc<Turns>) {
     let clock = Clock::manual();
     let core = Box::new(Core::new(CoreConfig::default(), Millis(clock.unix_millis())));
-    server_of(clock, core)
+    server_of(clock, core, None)
 }
 
-fn server_of(clock: Clock, core: Box<dyn StateMachine>) -> (Driver, Arc<Turns>) {
+fn server_of(
+    clock: Clock,
+    core: Box<dyn StateMachine>,
+    log: Option<(DurabilityGate, Arc<CommitQueue>)>,
+) -> (Driver, Arc<Turns>) {
     let now = Millis(clock.unix_millis());
     let registry = Arc::<Registry>::default();
     let stats = Arc::new(ServerStats::new(now));
-    let engine = Engine::new(Bus::new(core, Arc::clone(&registry), stats, clock.clone(), None));
+    let (gate, commits) = log.unzip();
+    let engine = Engine::new(Bus::new(core, Arc::clone(&registry), stats, clock.clone(), gate));
     let engine = Arc::new(Mutex::new(engine));
-    let (turns, slow) = Turns::new(engine, None, clock, CancellationToken::new(), Span::none());
+    let (turns, slow) = Turns::new(engine, commits, clock, CancellationToken::new(), Span::none());
     (Driver::new(Arc::clone(&turns), slow, registry), turns)
+}
+
+/// A new connection.
+fn enter(driver: &Driver) -> Registration {
+    let outbox = Outbox::new(1 << 20, &driver.registry.budget);
+    let peer = Peer::new((PEER, 1).into(), PEER.into(), false, 0, Millis(0), outbox, Span::none());
+    driver.registry.enter(peer, None)
 }
 
 fn open() -> Batch {
@@ -118,19 +135,7 @@ fn connect() -> Batch {
 async fn requests_of_more_connections_than_the_turns_holds_count_before_a_deadline() {
     const MANY: usize = 3 * EVENTS;
     let (driver, turns) = server();
-    let registry = Arc::clone(&driver.registry);
-    let peer = || {
-        Peer::new(
-            (PEER, 1).into(),
-            PEER.into(),
-            false,
-            0,
-            Millis(0),
-            Outbox::new(1 << 20, &registry.budget),
-            Span::none(),
-        )
-    };
-    let members: Vec<_> = (0..MANY).map(|_| registry.enter(peer(), None)).collect();
+    let members: Vec<_> = (0..MANY).map(|_| enter(&driver)).collect();
     tokio::spawn(driver.run());
     for member in &members {
         assert!(turns.submit(member.id, &mut open(), false).await);
@@ -208,27 +213,21 @@ async fn laborious() -> (Driver, Arc<Turns>, [Registration; 2], Arc<Seen>) {
     let (clock, seen) = (Clock::manual(), Arc::<Seen>::default());
     let core = Core::new(CoreConfig::default(), Millis(clock.unix_millis()));
     let machine = Laborious { core, clock: clock.clone(), seen: Arc::clone(&seen) };
-    let (driver, turns) = server_of(clock, Box::new(machine));
-    let registry = Arc::clone(&driver.registry);
-    let peer = || {
-        Peer::new(
-            (PEER, 1).into(),
-            PEER.into(),
-            false,
-            0,
-            Millis(0),
-            Outbox::new(1 << 20, &registry.budget),
-            Span::none(),
-        )
-    };
-    let members = [(); 2].map(|()| registry.enter(peer(), None));
+    let (driver, turns) = server_of(clock, Box::new(machine), None);
+    let members = sessions(&driver, &turns).await;
+    (driver, turns, members, seen)
+}
+
+/// Two connections with sessions.
+async fn sessions(driver: &Driver, turns: &Turns) -> [Registration; 2] {
+    let members = [(); 2].map(|()| enter(driver));
     for member in &members {
         member.peer.begin_requests(1);
         for mut batch in [open(), connect()] {
             assert!(turns.submit(member.id, &mut batch, false).await);
         }
     }
-    (driver, turns, members, seen)
+    members
 }
 
 fn requests(request: &Request, count: i32) -> Batch {
@@ -316,5 +315,53 @@ async fn of_a_connection_that_is_gone_only_what_has_an_effect_is_executed() {
         quiet(&turns).await;
         assert_eq!(seen.executed().len(), count, "{request:?}");
         assert_eq!(unprocessed(&member).await, 0, "it counts as answered");
+    }
+}
+
+/// A server with a log, which does nothing by itself, and two connections with sessions; the log has everything.
+async fn durable() -> (Driver, Arc<Turns>, [Registration; 2], Arc<CommitQueue>, mpsc::UnboundedReceiver<Work>)
+{
+    let (queue, work) = CommitQueue::new(Zxid(0));
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let config = DurableConfig { disk, options: StorageOptions::new("/data") };
+    let clock = Clock::manual();
+    let mut core = CoreConfig::default();
+    core.logged = true;
+    let core = Box::new(Core::new(core, Millis(clock.unix_millis())));
+    let gate = DurabilityGate::new(Arc::clone(&queue), config);
+    let (driver, turns) = server_of(clock, core, Some((gate, Arc::clone(&queue))));
+    let members = sessions(&driver, &turns).await;
+    queue.advance(0, Zxid(2), 0, |_| ());
+    turns.release_durable();
+    (driver, turns, members, queue, work)
+}
+
+fn set_root() -> Request {
+    Request::SetData(SetData { path: "/".into(), data: None, version: -1 })
+}
+
+/// How many bytes of messages may leave now.
+async fn leaving(member: &Registration) -> usize {
+    let mut bytes = SendBuffer::default();
+    {
+        let mut next = pin!(member.peer.outbox.next(&mut bytes));
+        poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_ready())).await;
+    }
+    bytes.len()
+}
+
+#[tokio::test]
+async fn each_reply_of_a_batch_leaves_with_the_transaction_that_it_waits_for() {
+    let (_driver, turns, [reader, writer], queue, _work) = durable().await;
+    leaving(&reader).await;
+    assert!(turns.submit(writer.id, &mut requests(&set_root(), 1), false).await);
+    let mut batch = requests(&Request::GetData(GetData { path: "/".into(), watch: false }), 1);
+    batch.append(&mut requests(&set_root(), 1));
+    assert!(turns.submit(reader.id, &mut batch, false).await);
+    for durable in [3, 4] {
+        assert_eq!(leaving(&reader).await, 0);
+        queue.advance(0, Zxid(durable), 0, |_| ());
+        turns.release_durable();
+        assert_ne!(leaving(&reader).await, 0, "with transaction {durable}");
     }
 }

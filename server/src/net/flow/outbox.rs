@@ -72,8 +72,17 @@ pub(crate) struct Pushed {
     /// How many bytes the replies and the events among them are.
     pub(crate) replies: ReplySizes,
     pub(crate) event_bytes: u64,
-    /// The last of the transactions that the queue now waits for and did not before.
+    /// The first transaction that the queue waits for, if it waited for none before; [`Outbox::release`] names the next.
     pub(crate) waits: Option<Zxid>,
+    /// The last one.
+    pub(crate) held_until: Option<Zxid>,
+}
+
+impl Pushed {
+    fn with_waits(self, queue: &SendQueue, waited: bool) -> Self {
+        let waits = if waited { None } else { queue.first_held_beyond(0) };
+        Self { waits, held_until: queue.last_held(), ..self }
+    }
 }
 
 /// What the write loop is to do next.
@@ -115,13 +124,14 @@ impl Outbox {
     ) -> Pushed {
         let mut pushed = Pushed::default();
         let mut queue = self.lock();
+        let waited = queue.is_held();
         for message in messages {
             if queue.state != CloseState::Open {
                 break;
             }
             let position = queue.position;
             let until = rule.waits_for(message);
-            let is_new = match message {
+            match message {
                 Delivery::Event(event) => queue.add(until, |out| out.put(|out| event.encode_frame(out))),
                 Delivery::Message(Message::Connected(response)) => {
                     queue.add(until, |out| out.put(|out| response.encode_frame(out)))
@@ -141,9 +151,6 @@ impl Outbox {
                     queue.close_reason = Some(reason);
                     break;
                 }
-            };
-            if is_new {
-                pushed.waits = until;
             }
             pushed.count += 1;
             let added = (queue.position - position).saturating_sub(PREFIX);
@@ -162,7 +169,7 @@ impl Outbox {
             }
         }
         self.pushed(&mut queue);
-        pushed
+        pushed.with_waits(&queue, waited)
     }
 
     /// Queues `count` events, encoded one after the other.
@@ -171,8 +178,8 @@ impl Outbox {
         if queue.state != CloseState::Open {
             return Pushed::default();
         }
-        let until = rule.events_wait_for();
-        let is_new = queue.add(until, |out| out.share(events));
+        let waited = queue.is_held();
+        queue.add(rule.events_wait_for(), |out| out.share(events));
         if queue.size().all > self.limit {
             queue.overflow();
         }
@@ -180,7 +187,7 @@ impl Outbox {
         let event_bytes = (events.len() as u64).saturating_sub(PREFIX * count);
         let (count, event_bytes) = if is_open { (count, event_bytes) } else { (0, 0) };
         self.pushed(&mut queue);
-        Pushed { count, event_bytes, waits: until.filter(|_| is_new), ..Pushed::default() }
+        Pushed { count, event_bytes, ..Pushed::default() }.with_waits(&queue, waited)
     }
 
     fn pushed(&self, queue: &mut SendQueue) {
@@ -195,11 +202,12 @@ impl Outbox {
         }
     }
 
-    /// Lets the messages leave that wait for transactions up to `durable`.
-    pub(crate) fn release(&self, durable: Zxid) {
+    /// Lets the messages leave that wait for transactions up to `durable`. Returns the first transaction that others wait for.
+    pub(crate) fn release(&self, durable: Zxid) -> Option<Zxid> {
         let mut queue = self.lock();
         queue.release(durable);
         self.changed(&queue);
+        queue.first_held_beyond(0)
     }
 
     /// Closes the connection without sending what is queued. After a write that failed, requests that the peer has sent are still
