@@ -292,8 +292,7 @@ impl Connection {
         if frames > 0 {
             self.registration.peer.begin_requests(frames);
         }
-        let is_slow = self.registration.peer.is_slow();
-        if !self.shared.turns.submit(self.registration.id, inputs, is_slow).await {
+        if !self.shared.turns.submit(&self.registration, inputs).await {
             return false;
         }
         // Only now is it certain that they will be processed: a connection may be closed while it waits for the log.

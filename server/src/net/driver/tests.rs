@@ -5,27 +5,25 @@ use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
-use zoolet_proto::records::{ConnectRequest, GetChildren, GetData, SetData};
+use zoolet_proto::records::{ConnectRequest, GetChildren};
 use zoolet_proto::{Incoming, Request, SessionId, Xid, Zxid};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis, Output, StateMachine};
-use zoolet_simdisk::SimulatedDisk;
-use zoolet_storage::StorageOptions;
 
 use super::*;
 use crate::bus::Bus;
-use crate::durable::{CommitQueue, DurabilityGate, DurableConfig, Work};
+use crate::durable::{CommitQueue, DurabilityGate};
 use crate::engine::{Batch, Engine};
-use crate::net::flow::buffer::SendBuffer;
 use crate::net::flow::outbox::Outbox;
 use crate::net::registry::{Peer, Registration};
 use crate::net::stats::ServerStats;
+
+mod with_log;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -68,18 +66,20 @@ fn is_open(turns: &Turns, conn: ConnId) -> bool {
 
 #[tokio::test]
 async fn a_batch_is_processed_by_who_submits_it() {
-    let (_driver, turns) = server();
-    assert!(turns.submit(ConnId(1), &mut open(), false).await);
-    assert!(is_open(&turns, ConnId(1)));
+    let (driver, turns) = server();
+    let member = enter(&driver);
+    assert!(turns.submit(&member, &mut open()).await);
+    assert!(is_open(&turns, member.id));
 }
 
 #[tokio::test]
 async fn a_batch_that_moves_the_deadline_is_pending_until_the_driver_has_set_its_timer() {
     let (driver, turns) = server();
+    let member = enter(&driver);
     tokio::spawn(driver.run());
     assert_eq!(turns.read(StateMachine::next_timeout), Some(locked(&turns.engine).timer));
     let before = locked(&turns.engine).timer;
-    assert!(turns.submit(ConnId(1), &mut open(), false).await);
+    assert!(turns.submit(&member, &mut open()).await);
     // One that opens no session is closed in time.
     let due = locked(&turns.engine).next_timeout();
     assert!(due < before && !turns.is_quiet());
@@ -96,8 +96,9 @@ async fn after_a_turn_that_panics_there_is_no_other_and_the_server_stops() {
         turns.take(|_, _| panic!("as if there were a bug"));
     }));
     assert!(broken.is_err() && turns.stop.is_cancelled());
-    assert!(!turns.submit(ConnId(1), &mut open(), false).await);
-    assert!(!is_open(&turns, ConnId(1)));
+    let member = enter(&driver);
+    assert!(!turns.submit(&member, &mut open()).await);
+    assert!(!is_open(&turns, member.id));
     driver.run().await;
 }
 
@@ -109,14 +110,14 @@ async fn a_turn_in_a_thread_that_panics_does_not_stop_the_server() {
             drop(self.0.take(|_, _| {}));
         }
     }
-    let (_driver, turns) = server();
+    let (driver, turns) = server();
     let turn = Turn(Arc::clone(&turns));
     let broken = catch_unwind(AssertUnwindSafe(|| {
         let _turn = turn;
         panic!("as in a test that fails");
     }));
     assert!(broken.is_err() && !turns.stop.is_cancelled());
-    assert!(turns.submit(ConnId(1), &mut open(), false).await);
+    assert!(turns.submit(&enter(&driver), &mut open()).await);
 }
 
 fn connect() -> Batch {
@@ -138,7 +139,7 @@ async fn requests_of_more_connections_than_the_turns_holds_count_before_a_deadli
     let members: Vec<_> = (0..MANY).map(|_| enter(&driver)).collect();
     tokio::spawn(driver.run());
     for member in &members {
-        assert!(turns.submit(member.id, &mut open(), false).await);
+        assert!(turns.submit(member, &mut open()).await);
     }
     while !turns.is_quiet() {
         tokio::task::yield_now().await;
@@ -146,11 +147,12 @@ async fn requests_of_more_connections_than_the_turns_holds_count_before_a_deadli
     // The driver is woken first, to close those that have opened no session.
     turns.clock.advance(Duration::from_secs(60)).expect("a manual clock");
     let mut sending = JoinSet::new();
-    for member in &members {
-        let (turns, id) = (turns.clone(), member.id);
-        sending.spawn(async move { turns.submit(id, &mut connect(), false).await });
+    for member in members {
+        let turns = turns.clone();
+        sending.spawn(async move { (turns.submit(&member, &mut connect()).await, member) });
     }
-    assert!(sending.join_all().await.into_iter().all(|sent| sent));
+    let sent = sending.join_all().await;
+    assert!(sent.iter().all(|(sent, _)| *sent));
     let sessions = turns.read(|core| core.sessions().len());
     assert_eq!(sessions, Some(MANY));
 }
@@ -224,7 +226,7 @@ async fn sessions(driver: &Driver, turns: &Turns) -> [Registration; 2] {
     for member in &members {
         member.peer.begin_requests(1);
         for mut batch in [open(), connect()] {
-            assert!(turns.submit(member.id, &mut batch, false).await);
+            assert!(turns.submit(member, &mut batch).await);
         }
     }
     members
@@ -260,7 +262,7 @@ async fn a_turn_ends_by_time_and_returns_what_it_did_not_reach() {
     for (request, reached) in [(listing(), 2), (Request::Ping, 16)] {
         member.peer.set_slow(false);
         member.peer.begin_requests(20);
-        assert!(turns.submit(member.id, &mut requests(&request, 20), false).await);
+        assert!(turns.submit(&member, &mut requests(&request, 20)).await);
         quiet(&turns).await;
         assert_eq!(seen.executed().len(), reached);
         assert_eq!(unprocessed(&member).await, 20 - reached);
@@ -275,12 +277,10 @@ async fn batches_of_a_slow_connection_wait_for_those_of_others_until_one_is_quic
     for (member, is_slow) in [(&slow, true), (&other, false), (&other, false)] {
         member.peer.begin_requests(1);
         let mut batch = requests(&Request::Ping, 1);
+        assert!(turns.submit(member, &mut batch).await);
         if is_slow {
-            assert!(turns.submit(member.id, &mut batch, true).await);
             // Its end waits for it.
-            assert!(turns.submit(member.id, &mut Batch::from_iter([Input::Closed]), true).await);
-        } else {
-            assert!(turns.submit(member.id, &mut batch, false).await);
+            assert!(turns.submit(member, &mut Batch::from_iter([Input::Closed])).await);
         }
     }
     assert_eq!(seen.executed(), [other.id, other.id], "a slow connection leaves its turns to the driver");
@@ -311,57 +311,9 @@ async fn of_a_connection_that_is_gone_only_what_has_an_effect_is_executed() {
         [(listing(), 0), (Request::WhoAmI, 0), (Request::Ping, 1), (Request::CloseSession, 1)]
     {
         member.peer.begin_requests(1);
-        assert!(turns.submit(member.id, &mut requests(&request, 1), false).await);
+        assert!(turns.submit(&member, &mut requests(&request, 1)).await);
         quiet(&turns).await;
         assert_eq!(seen.executed().len(), count, "{request:?}");
         assert_eq!(unprocessed(&member).await, 0, "it counts as answered");
-    }
-}
-
-/// A server with a log, which does nothing by itself, and two connections with sessions; the log has everything.
-async fn durable() -> (Driver, Arc<Turns>, [Registration; 2], Arc<CommitQueue>, mpsc::UnboundedReceiver<Work>)
-{
-    let (queue, work) = CommitQueue::new(Zxid(0));
-    let disk = Arc::new(SimulatedDisk::new(1));
-    let config = DurableConfig { disk, options: StorageOptions::new("/data") };
-    let clock = Clock::manual();
-    let mut core = CoreConfig::default();
-    core.logged = true;
-    let core = Box::new(Core::new(core, Millis(clock.unix_millis())));
-    let gate = DurabilityGate::new(Arc::clone(&queue), config);
-    let (driver, turns) = server_of(clock, core, Some((gate, Arc::clone(&queue))));
-    let members = sessions(&driver, &turns).await;
-    queue.advance(0, Zxid(2), 0, |_| ());
-    turns.release_durable();
-    (driver, turns, members, queue, work)
-}
-
-fn set_root() -> Request {
-    Request::SetData(SetData { path: "/".into(), data: None, version: -1 })
-}
-
-/// How many bytes of messages may leave now.
-async fn leaving(member: &Registration) -> usize {
-    let mut bytes = SendBuffer::default();
-    {
-        let mut next = pin!(member.peer.outbox.next(&mut bytes));
-        poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_ready())).await;
-    }
-    bytes.len()
-}
-
-#[tokio::test]
-async fn each_reply_of_a_batch_leaves_with_the_transaction_that_it_waits_for() {
-    let (_driver, turns, [reader, writer], queue, _work) = durable().await;
-    leaving(&reader).await;
-    assert!(turns.submit(writer.id, &mut requests(&set_root(), 1), false).await);
-    let mut batch = requests(&Request::GetData(GetData { path: "/".into(), watch: false }), 1);
-    batch.append(&mut requests(&set_root(), 1));
-    assert!(turns.submit(reader.id, &mut batch, false).await);
-    for durable in [3, 4] {
-        assert_eq!(leaving(&reader).await, 0);
-        queue.advance(0, Zxid(durable), 0, |_| ());
-        turns.release_durable();
-        assert_ne!(leaving(&reader).await, 0, "with transaction {durable}");
     }
 }

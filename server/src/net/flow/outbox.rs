@@ -246,6 +246,12 @@ impl Outbox {
         self.lock().reader_waits
     }
 
+    /// Whether it is so while messages wait for the log.
+    pub(crate) fn reader_waits_for_log(&self) -> bool {
+        let queue = self.lock();
+        queue.reader_waits && queue.is_held()
+    }
+
     /// Whether nothing can be sent any more.
     pub(crate) fn is_aborted(&self) -> bool {
         self.aborted.load(Acquire)
