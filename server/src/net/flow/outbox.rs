@@ -67,7 +67,7 @@ const PREFIX: u64 = frame::PREFIX as u64;
 /// What a push has led to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pushed {
-    /// How many messages were queued.
+    /// How many messages were queued. One that overflows the queue is not.
     pub(crate) count: u64,
     /// How many bytes the replies and the events among them are.
     pub(crate) replies: ReplySizes,
@@ -152,6 +152,11 @@ impl Outbox {
                     break;
                 }
             }
+            // Of events, whose length is known only now.
+            if !held_back && queue.size().all > self.limit {
+                queue.overflow();
+                break;
+            }
             pushed.count += 1;
             let added = (queue.position - position).saturating_sub(PREFIX);
             match message {
@@ -163,12 +168,8 @@ impl Outbox {
                 }
                 Delivery::Message(_) => {}
             }
-            // Of events, whose length is known only now.
-            if !held_back && queue.size().all > self.limit {
-                queue.overflow();
-            }
         }
-        self.pushed(&mut queue);
+        self.account_and_wake(&mut queue);
         pushed.with_waits(&queue, waited)
     }
 
@@ -186,11 +187,12 @@ impl Outbox {
         let is_open = queue.state == CloseState::Open;
         let event_bytes = (events.len() as u64).saturating_sub(PREFIX * count);
         let (count, event_bytes) = if is_open { (count, event_bytes) } else { (0, 0) };
-        self.pushed(&mut queue);
+        self.account_and_wake(&mut queue);
         Pushed { count, event_bytes, ..Pushed::default() }.with_waits(&queue, waited)
     }
 
-    fn pushed(&self, queue: &mut SendQueue) {
+    /// Accounts for what was queued, and has it sent.
+    fn account_and_wake(&self, queue: &mut SendQueue) {
         self.note_size(queue);
         let is_large = queue.size().unshared > self.budget.mark() && self.budget.is_spent();
         if is_large && queue.state != CloseState::Aborted {

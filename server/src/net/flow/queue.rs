@@ -33,7 +33,8 @@ impl<'m> From<&'m Output> for Delivery<'m> {
 pub(crate) struct ReleaseRule {
     /// The last transaction whose messages may leave.
     pub(crate) durable: Zxid,
-    /// The last transaction of the turns before this one: those of this turn are committed together.
+    /// The last transaction of the turns before this one. Those of this turn are committed together; under an interceptor, those of
+    /// each input.
     pub(crate) before: Zxid,
     /// The last transaction there is.
     pub(crate) last: Zxid,
@@ -67,7 +68,7 @@ impl ReleaseRule {
     }
 
     fn waits_for_zxid(self, zxid: Zxid) -> Option<Zxid> {
-        // Transactions of one turn become durable together, so that their replies are one piece of an outbox.
+        // Transactions of one turn mostly become durable together, so their replies are one piece of an outbox.
         (zxid > self.durable).then(|| if zxid > self.before { self.last } else { zxid })
     }
 }
