@@ -17,16 +17,19 @@ impl Bus {
         }
     }
 
-    /// Renews sessions that are due, but whose requests wait in the driver's queue, or whose clients have taken a part of
-    /// what is sent to them: such a connection is not read meanwhile, and their pings may lie in it.
+    /// Renews sessions that are due, but whose requests wait in the driver's queue or for the log, or whose clients have taken a
+    /// part of what is sent to them: such a connection is not read meanwhile, and their pings may lie in it.
     /// Looks at as many as expire at once, and returns whether it has renewed one.
     fn renew_slow_readers(&mut self, now: Millis) -> bool {
         let due = self.core().sessions().iter().take_while(|session| session.deadline <= now);
         let due = due.take(EXPIRED_AT_ONCE);
         let slow = due.filter_map(|session| {
             let peer = &self.conns.get(&session.conn?)?.peer;
-            if peer.is_slow() && peer.outbox.has_requests() {
+            if peer.waits_for_room() || (peer.is_slow() && peer.outbox.has_requests()) {
                 return Some((session.id, now));
+            }
+            if peer.outbox.reader_waits_for_log() {
+                peer.note_progress(now);
             }
             let progress = peer.last_progress();
             let is_alive = progress.0 + i64::from(session.timeout) > now.0;

@@ -20,7 +20,6 @@ use crate::durable::{DurabilityGate, RestoredState};
 use crate::metrics::Measures;
 use crate::net::flow::buffer::EventRuns;
 use crate::net::flow::cost::{Cost, TurnLimit, is_without_effect};
-use crate::net::flow::limits::TURN_BYTES;
 use crate::net::flow::outbox::Pushed;
 use crate::net::flow::queue::{Delivery, ReleaseRule};
 use crate::net::registry::{Peer, Registry};
@@ -126,8 +125,8 @@ impl Bus {
 
     /// Executes inputs of a connection that were `read` at a time, until the turn is full. Returns how many.
     ///
-    /// A connection is slow if its batch alone fills a turn, or if it has come to a request that would: that is left to the
-    /// driver's queue, where it finds `slow` set. It is no longer slow after a batch that does not.
+    /// A connection is slow if its batch fills a turn, or if it has come to a request that would: that is left to the driver's
+    /// queue, where it finds `slow` set. It is no longer slow after a batch that does not.
     pub(crate) fn handle_all(
         &mut self,
         now: Millis,
@@ -140,10 +139,8 @@ impl Bus {
         let mut last = None;
         let before = self.progress();
         // Its share of a turn: a connection that is not read above its mark gets no replies for more than that either.
-        let (bytes_before, mark) = (self.turn.bytes(), self.registry.budget.mark());
+        let mark = self.registry.budget.mark();
         let is_gone = self.conns.get(&conn).is_some_and(|conn| conn.peer.outbox.is_aborted());
-        // The clock is read before the first request that is not cheap, and else when several cheap ones were executed.
-        let mut began = None;
         let mut is_slow = false;
         let mut taken = 0;
         for input in inputs {
@@ -153,9 +150,7 @@ impl Bus {
                 is_slow = true;
                 break;
             }
-            if cost != Cost::Cheap {
-                began.get_or_insert_with(|| self.turn.clock.now());
-            }
+            self.turn.begin(cost);
             taken += 1;
             last = LastRequest::of(&input).map(|next| next.after(last)).or(last);
             if is_gone && is_without_effect(&input) {
@@ -165,9 +160,8 @@ impl Bus {
             }
             requests += self.execute(now, conn, input);
             self.turn.count_outputs(self.machine.outputs());
-            // Other connections may have used up the turn: this one is slow if its own batch would have.
-            is_slow |= self.turn.executed(cost, &mut began);
-            if self.turn.is_full() || self.turn.bytes() - bytes_before >= mark {
+            self.turn.executed(cost);
+            if self.turn.is_full() || self.turn.bytes() >= mark {
                 break;
             }
         }
@@ -175,7 +169,7 @@ impl Bus {
             self.note_executed(conn, read, requests, before, last);
             self.finish(conn, requests);
         }
-        is_slow |= self.turn.bytes() - bytes_before >= TURN_BYTES;
+        is_slow |= self.turn.is_full();
         // None of its requests waits in the driver's queue now, so that a change keeps them in order.
         if is_slow != slow {
             if let Some(conn) = self.conns.get(&conn) {
@@ -462,9 +456,9 @@ impl Conn {
         counts.replies.append(&pushed.replies);
         counts.event_bytes += pushed.event_bytes;
         self.stats.sent += pushed.count;
-        if let (Some(until), Some(gate)) = (pushed.waits, gate) {
-            self.held_until = until;
-            gate.wait(until, &self.peer);
+        self.held_until = pushed.held_until.unwrap_or(self.held_until);
+        if let (Some(first), Some(gate)) = (pushed.waits, gate) {
+            gate.wait(first, Arc::clone(&self.peer));
         }
     }
 }

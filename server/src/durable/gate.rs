@@ -28,7 +28,7 @@ pub(crate) struct DurabilityGate {
 
 #[derive(Default)]
 struct Waiting {
-    /// Connections that hold messages until then.
+    /// Connections whose first held messages leave then.
     peers: Vec<Arc<Peer>>,
     /// Requests that are answered then.
     executed: Vec<Executed>,
@@ -70,7 +70,11 @@ impl DurabilityGate {
         self.rule.durable = durable;
         while let Some(first) = self.waiting.first_entry().filter(|first| *first.key() <= durable) {
             let Waiting { peers, mut executed } = first.remove();
-            peers.iter().for_each(|peer| peer.outbox.release(durable));
+            for peer in peers {
+                if let Some(next) = peer.outbox.release(durable) {
+                    self.wait(next, peer);
+                }
+            }
             answered.append(&mut executed);
         }
         self.queue.note_released(durable);
@@ -95,9 +99,9 @@ impl DurabilityGate {
         self.rule.before = self.rule.last;
     }
 
-    /// Notes that a connection waits for a transaction.
-    pub(crate) fn wait(&mut self, until: Zxid, peer: &Arc<Peer>) {
-        self.waiting.entry(until).or_default().peers.push(Arc::clone(peer));
+    /// Notes that a connection waits for a transaction, and perhaps for later ones.
+    pub(crate) fn wait(&mut self, first: Zxid, peer: Arc<Peer>) {
+        self.waiting.entry(first).or_default().peers.push(peer);
     }
 
     /// Keeps requests until the transaction is durable that the last of their replies waits for.

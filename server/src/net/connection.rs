@@ -128,7 +128,8 @@ impl Connection {
 
     async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> CloseReason {
         let reason = self.read_requests(reader).await;
-        // A peer that sends nothing more is still answered.
+        // A peer that sends nothing more still gets what waits for the log. What its stream does not take at once is lost; an Apache
+        // server sends nothing any more.
         self.registration.peer.outbox.held_at_most(0).await;
         reason
     }
@@ -161,7 +162,8 @@ impl Connection {
                     0 => buffer.advance(parsed),
                     unprocessed => skip_frames(&mut buffer, submitted - unprocessed),
                 }
-                // A connection that cannot be written to is always ready, and its stream may never be pending.
+                // A connection that cannot be written to is always ready, and its stream may never be pending: nothing else in this
+                // loop would yield then.
                 consume_budget().await;
                 // Another client waits for one batch, not for as many as the loops take in a row.
                 if submitted == BATCH {
@@ -292,8 +294,7 @@ impl Connection {
         if frames > 0 {
             self.registration.peer.begin_requests(frames);
         }
-        let is_slow = self.registration.peer.is_slow();
-        if !self.shared.turns.submit(self.registration.id, inputs, is_slow).await {
+        if !self.shared.turns.submit(&self.registration, inputs).await {
             return false;
         }
         // Only now is it certain that they will be processed: a connection may be closed while it waits for the log.

@@ -46,6 +46,8 @@ pub(crate) struct Peer {
     progress: AtomicI64,
     /// Whether its requests wait in the driver's queue.
     slow: AtomicBool,
+    /// Whether its requests wait for room in the queue of the log.
+    waits_for_room: AtomicBool,
     /// The session that it was given, 0 for none.
     session: AtomicI64,
 }
@@ -72,6 +74,7 @@ impl Peer {
             word: AtomicBool::new(false),
             progress: AtomicI64::new(0),
             slow: AtomicBool::new(false),
+            waits_for_room: AtomicBool::new(false),
             session: AtomicI64::new(0),
         }
     }
@@ -83,6 +86,15 @@ impl Peer {
 
     pub(crate) fn set_slow(&self, slow: bool) {
         self.slow.store(slow, Ordering::Relaxed);
+    }
+
+    /// Whether its requests wait for room in the queue of the log: no turn has them.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.waits_for_room.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_waits_for_room(&self, waits: bool) {
+        self.waits_for_room.store(waits, Ordering::Relaxed);
     }
 
     /// Notes the session of a connect response; 0 refuses one.
@@ -112,7 +124,7 @@ impl Peer {
         self.outbox.return_unprocessed(requests);
     }
 
-    /// Notes that the stream has taken a part.
+    /// Notes that the stream has taken a part, or has had no chance to.
     pub(crate) fn note_progress(&self, now: Millis) {
         self.progress.store(now.0, Ordering::Relaxed);
     }

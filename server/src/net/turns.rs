@@ -11,11 +11,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
-use zoolet_proto::{Incoming, OpCode};
+use zoolet_proto::{Incoming, OpCode, SessionId};
 use zoolet_server_core::{ConnId, Core, Input, Millis};
 
 use crate::durable::CommitQueue;
 use crate::engine::{Batch, Engine, locked};
+use crate::net::registry::Registration;
 
 /// A batch of a slow connection, for the driver. A connection has at most one.
 pub(crate) struct SlowBatch {
@@ -80,20 +81,28 @@ impl Turns {
     }
 
     /// Submits a batch: in a turn of its own or, if the connection is slow, to the driver. False once the server has stopped.
-    pub(crate) async fn submit(&self, conn: ConnId, inputs: &mut Batch, slow: bool) -> bool {
+    pub(crate) async fn submit(&self, from: &Registration, inputs: &mut Batch) -> bool {
+        let (conn, peer) = (from.id, &from.peer);
         // Before anything that it may wait for: the log, the queue of slow connections, the engine.
         let read = self.clock.now();
         if let Some(commits) = &self.commits {
             if commits.is_full() && inputs.iter().any(takes_zxid) {
+                peer.set_waits_for_room(true);
                 commits.has_room().await;
             }
         }
-        if slow {
+        let is_taken = if peer.is_slow() {
             self.open.fetch_add(1, Ordering::Relaxed);
             let inputs = mem::take(inputs);
-            return self.slow.send(SlowBatch { conn, read, inputs }).is_ok();
+            self.slow.send(SlowBatch { conn, read, inputs }).is_ok()
+        } else {
+            self.act(|engine, now| engine.take(now, conn, read, inputs, false)).is_some()
+        };
+        // Not before, as a turn for deadlines may come first.
+        if peer.waits_for_room() {
+            peer.set_waits_for_room(false);
         }
-        self.act(|engine, now| engine.take(now, conn, read, inputs, false)).is_some()
+        is_taken
     }
 
     /// Calls the engine in a turn; `None` once the server has stopped.
@@ -140,7 +149,8 @@ impl Turns {
 fn takes_zxid(input: &Input) -> bool {
     match input {
         Input::Request(Incoming { op, .. }) => OpCode::from_code(*op).is_some_and(OpCode::takes_zxid),
-        Input::Connect(_) => true,
+        // A session that exists is resumed without a transaction.
+        Input::Connect(request) => request.session == SessionId(0),
         Input::Open(_) | Input::Closed => false,
     }
 }

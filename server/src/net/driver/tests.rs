@@ -17,10 +17,13 @@ use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis, Outpu
 
 use super::*;
 use crate::bus::Bus;
+use crate::durable::{CommitQueue, DurabilityGate};
 use crate::engine::{Batch, Engine};
 use crate::net::flow::outbox::Outbox;
 use crate::net::registry::{Peer, Registration};
 use crate::net::stats::ServerStats;
+
+mod with_log;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -28,17 +31,29 @@ const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 fn server() -> (Driver, Arc<Turns>) {
     let clock = Clock::manual();
     let core = Box::new(Core::new(CoreConfig::default(), Millis(clock.unix_millis())));
-    server_of(clock, core)
+    server_of(clock, core, None)
 }
 
-fn server_of(clock: Clock, core: Box<dyn StateMachine>) -> (Driver, Arc<Turns>) {
+fn server_of(
+    clock: Clock,
+    core: Box<dyn StateMachine>,
+    log: Option<(DurabilityGate, Arc<CommitQueue>)>,
+) -> (Driver, Arc<Turns>) {
     let now = Millis(clock.unix_millis());
     let registry = Arc::<Registry>::default();
     let stats = Arc::new(ServerStats::new(now));
-    let engine = Engine::new(Bus::new(core, Arc::clone(&registry), stats, clock.clone(), None));
+    let (gate, commits) = log.unzip();
+    let engine = Engine::new(Bus::new(core, Arc::clone(&registry), stats, clock.clone(), gate));
     let engine = Arc::new(Mutex::new(engine));
-    let (turns, slow) = Turns::new(engine, None, clock, CancellationToken::new(), Span::none());
+    let (turns, slow) = Turns::new(engine, commits, clock, CancellationToken::new(), Span::none());
     (Driver::new(Arc::clone(&turns), slow, registry), turns)
+}
+
+/// A new connection.
+fn enter(driver: &Driver) -> Registration {
+    let outbox = Outbox::new(1 << 20, &driver.registry.budget);
+    let peer = Peer::new((PEER, 1).into(), PEER.into(), false, 0, Millis(0), outbox, Span::none());
+    driver.registry.enter(peer, None)
 }
 
 fn open() -> Batch {
@@ -51,18 +66,20 @@ fn is_open(turns: &Turns, conn: ConnId) -> bool {
 
 #[tokio::test]
 async fn a_batch_is_processed_by_who_submits_it() {
-    let (_driver, turns) = server();
-    assert!(turns.submit(ConnId(1), &mut open(), false).await);
-    assert!(is_open(&turns, ConnId(1)));
+    let (driver, turns) = server();
+    let member = enter(&driver);
+    assert!(turns.submit(&member, &mut open()).await);
+    assert!(is_open(&turns, member.id));
 }
 
 #[tokio::test]
 async fn a_batch_that_moves_the_deadline_is_pending_until_the_driver_has_set_its_timer() {
     let (driver, turns) = server();
+    let member = enter(&driver);
     tokio::spawn(driver.run());
     assert_eq!(turns.read(StateMachine::next_timeout), Some(locked(&turns.engine).timer));
     let before = locked(&turns.engine).timer;
-    assert!(turns.submit(ConnId(1), &mut open(), false).await);
+    assert!(turns.submit(&member, &mut open()).await);
     // One that opens no session is closed in time.
     let due = locked(&turns.engine).next_timeout();
     assert!(due < before && !turns.is_quiet());
@@ -79,8 +96,9 @@ async fn after_a_turn_that_panics_there_is_no_other_and_the_server_stops() {
         turns.take(|_, _| panic!("as if there were a bug"));
     }));
     assert!(broken.is_err() && turns.stop.is_cancelled());
-    assert!(!turns.submit(ConnId(1), &mut open(), false).await);
-    assert!(!is_open(&turns, ConnId(1)));
+    let member = enter(&driver);
+    assert!(!turns.submit(&member, &mut open()).await);
+    assert!(!is_open(&turns, member.id));
     driver.run().await;
 }
 
@@ -92,14 +110,14 @@ async fn a_turn_in_a_thread_that_panics_does_not_stop_the_server() {
             drop(self.0.take(|_, _| {}));
         }
     }
-    let (_driver, turns) = server();
+    let (driver, turns) = server();
     let turn = Turn(Arc::clone(&turns));
     let broken = catch_unwind(AssertUnwindSafe(|| {
         let _turn = turn;
         panic!("as in a test that fails");
     }));
     assert!(broken.is_err() && !turns.stop.is_cancelled());
-    assert!(turns.submit(ConnId(1), &mut open(), false).await);
+    assert!(turns.submit(&enter(&driver), &mut open()).await);
 }
 
 fn connect() -> Batch {
@@ -118,22 +136,10 @@ fn connect() -> Batch {
 async fn requests_of_more_connections_than_the_turns_holds_count_before_a_deadline() {
     const MANY: usize = 3 * EVENTS;
     let (driver, turns) = server();
-    let registry = Arc::clone(&driver.registry);
-    let peer = || {
-        Peer::new(
-            (PEER, 1).into(),
-            PEER.into(),
-            false,
-            0,
-            Millis(0),
-            Outbox::new(1 << 20, &registry.budget),
-            Span::none(),
-        )
-    };
-    let members: Vec<_> = (0..MANY).map(|_| registry.enter(peer(), None)).collect();
+    let members: Vec<_> = (0..MANY).map(|_| enter(&driver)).collect();
     tokio::spawn(driver.run());
     for member in &members {
-        assert!(turns.submit(member.id, &mut open(), false).await);
+        assert!(turns.submit(member, &mut open()).await);
     }
     while !turns.is_quiet() {
         tokio::task::yield_now().await;
@@ -141,11 +147,12 @@ async fn requests_of_more_connections_than_the_turns_holds_count_before_a_deadli
     // The driver is woken first, to close those that have opened no session.
     turns.clock.advance(Duration::from_secs(60)).expect("a manual clock");
     let mut sending = JoinSet::new();
-    for member in &members {
-        let (turns, id) = (turns.clone(), member.id);
-        sending.spawn(async move { turns.submit(id, &mut connect(), false).await });
+    for member in members {
+        let turns = turns.clone();
+        sending.spawn(async move { (turns.submit(&member, &mut connect()).await, member) });
     }
-    assert!(sending.join_all().await.into_iter().all(|sent| sent));
+    let sent = sending.join_all().await;
+    assert!(sent.iter().all(|(sent, _)| *sent));
     let sessions = turns.read(|core| core.sessions().len());
     assert_eq!(sessions, Some(MANY));
 }
@@ -208,27 +215,21 @@ async fn laborious() -> (Driver, Arc<Turns>, [Registration; 2], Arc<Seen>) {
     let (clock, seen) = (Clock::manual(), Arc::<Seen>::default());
     let core = Core::new(CoreConfig::default(), Millis(clock.unix_millis()));
     let machine = Laborious { core, clock: clock.clone(), seen: Arc::clone(&seen) };
-    let (driver, turns) = server_of(clock, Box::new(machine));
-    let registry = Arc::clone(&driver.registry);
-    let peer = || {
-        Peer::new(
-            (PEER, 1).into(),
-            PEER.into(),
-            false,
-            0,
-            Millis(0),
-            Outbox::new(1 << 20, &registry.budget),
-            Span::none(),
-        )
-    };
-    let members = [(); 2].map(|()| registry.enter(peer(), None));
+    let (driver, turns) = server_of(clock, Box::new(machine), None);
+    let members = sessions(&driver, &turns).await;
+    (driver, turns, members, seen)
+}
+
+/// Two connections with sessions.
+async fn sessions(driver: &Driver, turns: &Turns) -> [Registration; 2] {
+    let members = [(); 2].map(|()| enter(driver));
     for member in &members {
         member.peer.begin_requests(1);
         for mut batch in [open(), connect()] {
-            assert!(turns.submit(member.id, &mut batch, false).await);
+            assert!(turns.submit(member, &mut batch).await);
         }
     }
-    (driver, turns, members, seen)
+    members
 }
 
 fn requests(request: &Request, count: i32) -> Batch {
@@ -261,7 +262,7 @@ async fn a_turn_ends_by_time_and_returns_what_it_did_not_reach() {
     for (request, reached) in [(listing(), 2), (Request::Ping, 16)] {
         member.peer.set_slow(false);
         member.peer.begin_requests(20);
-        assert!(turns.submit(member.id, &mut requests(&request, 20), false).await);
+        assert!(turns.submit(&member, &mut requests(&request, 20)).await);
         quiet(&turns).await;
         assert_eq!(seen.executed().len(), reached);
         assert_eq!(unprocessed(&member).await, 20 - reached);
@@ -276,12 +277,10 @@ async fn batches_of_a_slow_connection_wait_for_those_of_others_until_one_is_quic
     for (member, is_slow) in [(&slow, true), (&other, false), (&other, false)] {
         member.peer.begin_requests(1);
         let mut batch = requests(&Request::Ping, 1);
+        assert!(turns.submit(member, &mut batch).await);
         if is_slow {
-            assert!(turns.submit(member.id, &mut batch, true).await);
             // Its end waits for it.
-            assert!(turns.submit(member.id, &mut Batch::from_iter([Input::Closed]), true).await);
-        } else {
-            assert!(turns.submit(member.id, &mut batch, false).await);
+            assert!(turns.submit(member, &mut Batch::from_iter([Input::Closed])).await);
         }
     }
     assert_eq!(seen.executed(), [other.id, other.id], "a slow connection leaves its turns to the driver");
@@ -312,7 +311,7 @@ async fn of_a_connection_that_is_gone_only_what_has_an_effect_is_executed() {
         [(listing(), 0), (Request::WhoAmI, 0), (Request::Ping, 1), (Request::CloseSession, 1)]
     {
         member.peer.begin_requests(1);
-        assert!(turns.submit(member.id, &mut requests(&request, 1), false).await);
+        assert!(turns.submit(&member, &mut requests(&request, 1)).await);
         quiet(&turns).await;
         assert_eq!(seen.executed().len(), count, "{request:?}");
         assert_eq!(unprocessed(&member).await, 0, "it counts as answered");

@@ -139,7 +139,8 @@ impl SendBuffer {
         count
     }
 
-    /// Removes bytes from the front, which were sent.
+    /// Removes bytes from the front, which were sent. Until [`reuse`](SendBuffer::reuse), nothing is put into the rest and nobody asks
+    /// for its [`size`](SendBuffer::size): neither takes account of what was sent.
     pub(crate) fn advance(&mut self, mut sent: usize) {
         while let Some(first) = self.pieces.front_mut() {
             let taken = sent.min(first.len());

@@ -83,7 +83,7 @@ pub(crate) struct TurnLimit {
     /// Bytes of replies, and how many of the state machine's outputs are counted.
     bytes: usize,
     counted: usize,
-    /// When the turn began, by its first look at the clock.
+    /// When its batch began, by the first look at the clock: before the first input that is not cheap, and else after several.
     began: Option<Instant>,
     /// Whether that was too long ago.
     is_over: bool,
@@ -129,19 +129,21 @@ impl TurnLimit {
         self.counted = 0;
     }
 
-    /// Notes that an input was executed of a batch that began then; with no time, it begins with the next look at the clock. Returns
-    /// whether the batch alone has lasted for as long as a turn may.
-    pub(crate) fn executed(&mut self, cost: Cost, batch_began: &mut Option<Instant>) -> bool {
-        self.cheap += if cost == Cost::Cheap { 1 } else { CHEAP_IN_A_ROW };
-        if self.cheap < CHEAP_IN_A_ROW {
-            return false;
+    /// Notes that an input is executed next.
+    pub(crate) fn begin(&mut self, cost: Cost) {
+        if cost != Cost::Cheap {
+            self.began.get_or_insert_with(|| self.clock.now());
         }
-        self.cheap = 0;
-        let now = self.clock.now();
-        let batch_began = *batch_began.get_or_insert(now);
-        let began = *self.began.get_or_insert(batch_began);
-        self.is_over |= now - began >= TURN_TIME;
-        now - batch_began >= TURN_TIME
+    }
+
+    /// Notes that an input was executed.
+    pub(crate) fn executed(&mut self, cost: Cost) {
+        self.cheap += if cost == Cost::Cheap { 1 } else { CHEAP_IN_A_ROW };
+        if self.cheap >= CHEAP_IN_A_ROW {
+            self.cheap = 0;
+            let now = self.clock.now();
+            self.is_over |= now - *self.began.get_or_insert(now) >= TURN_TIME;
+        }
     }
 
     /// Begins the next turn.

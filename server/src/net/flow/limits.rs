@@ -30,7 +30,7 @@ pub(crate) const ROUNDS: usize = 2;
 
 // Turns.
 
-/// A turn ends when its replies have this many bytes. One whose batch alone has as many makes its connection slow.
+/// A turn ends when its replies have this many bytes. One whose batch has as many makes its connection slow.
 pub(crate) const TURN_BYTES: usize = 256 << 10;
 
 /// A turn ends when it has lasted this long by the server's clock: a request of 18 bytes may take 90 ms. A clock that stands

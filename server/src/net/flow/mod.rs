@@ -26,13 +26,16 @@
 //! | the read loop waits | because | until | woken by |
 //! | --- | --- | --- | --- |
 //! | in `read_buf` | the peer has sent nothing | bytes arrive | the runtime |
-//! | in `Turns::submit`, before a write or a handshake | more than [`limits::COMMIT_QUEUE`] bytes of transactions wait for the disk | the log has synced some, or has ended | `CommitQueue::advance`, `reopen`, `fail`, the end of the log |
+//! | in `Turns::submit`, before a write or a new session | more than [`limits::COMMIT_QUEUE`] bytes of transactions wait for the disk | the log has synced some, or has ended | `CommitQueue::advance`, `reopen`, `fail`, the end of the log |
 //! | in [`ready_for_requests`](outbox::Outbox::ready_for_requests) | its batch is not answered: it is in the driver's queue, or a fault of a test holds it back | a turn has answered it | `finish_requests` |
-//! | the same | at least the [mark](budget::SendBudget::mark) is unsent | the write loop has sent some, or the connection is aborted | the runtime, `abort`, a push that overflows |
+//! | the same | at least the [mark](budget::SendBudget::mark) is unsent | the write loop has sent all that it took, or the connection is aborted | the runtime, `abort`, a push that overflows |
 //! | in [`held_at_most`](outbox::Outbox::held_at_most) | more than [`limits::MAX_HELD_REPLIES`] of its messages wait for the log | the log has them, or [`limits::BACK_PRESSURE_TIMEOUT`] has passed | `release`, `abort`, the timer |
-//! | in `held_at_most(0)`, at the end of the stream | replies wait for the log: a peer that sends nothing more still gets them | the log has them | `release`, `abort` |
+//! | in `held_at_most(0)`, at the end of the stream | replies wait for the log: a peer that sends nothing more still gets what its stream takes of them at once | the log has them | `release`, `abort` |
 //! | in `yield_now` | it has had its share: [`limits::BATCH`] requests | other tasks have run | itself |
 //! | anywhere | both loops were polled [`limits::ROUNDS`] times in a row | other tasks have run | itself |
+//!
+//! Its pings are not read meanwhile. So its session is renewed when it is due (`Bus::handle_timeout`) if it is the server that
+//! keeps the connection waiting: the disk, or the queue of the driver.
 //!
 //! # Why do its replies not leave?
 //!

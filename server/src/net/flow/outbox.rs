@@ -67,13 +67,22 @@ const PREFIX: u64 = frame::PREFIX as u64;
 /// What a push has led to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pushed {
-    /// How many messages were queued.
+    /// How many messages were queued. One that overflows the queue is not.
     pub(crate) count: u64,
     /// How many bytes the replies and the events among them are.
     pub(crate) replies: ReplySizes,
     pub(crate) event_bytes: u64,
-    /// The last of the transactions that the queue now waits for and did not before.
+    /// The first transaction that the queue waits for, if it waited for none before; [`Outbox::release`] names the next.
     pub(crate) waits: Option<Zxid>,
+    /// The last one.
+    pub(crate) held_until: Option<Zxid>,
+}
+
+impl Pushed {
+    fn with_waits(self, queue: &SendQueue, waited: bool) -> Self {
+        let waits = if waited { None } else { queue.first_held_beyond(0) };
+        Self { waits, held_until: queue.last_held(), ..self }
+    }
 }
 
 /// What the write loop is to do next.
@@ -115,13 +124,14 @@ impl Outbox {
     ) -> Pushed {
         let mut pushed = Pushed::default();
         let mut queue = self.lock();
+        let waited = queue.is_held();
         for message in messages {
             if queue.state != CloseState::Open {
                 break;
             }
             let position = queue.position;
             let until = rule.waits_for(message);
-            let is_new = match message {
+            match message {
                 Delivery::Event(event) => queue.add(until, |out| out.put(|out| event.encode_frame(out))),
                 Delivery::Message(Message::Connected(response)) => {
                     queue.add(until, |out| out.put(|out| response.encode_frame(out)))
@@ -141,9 +151,11 @@ impl Outbox {
                     queue.close_reason = Some(reason);
                     break;
                 }
-            };
-            if is_new {
-                pushed.waits = until;
+            }
+            // Of events, whose length is known only now.
+            if !held_back && queue.size().all > self.limit {
+                queue.overflow();
+                break;
             }
             pushed.count += 1;
             let added = (queue.position - position).saturating_sub(PREFIX);
@@ -156,13 +168,9 @@ impl Outbox {
                 }
                 Delivery::Message(_) => {}
             }
-            // Of events, whose length is known only now.
-            if !held_back && queue.size().all > self.limit {
-                queue.overflow();
-            }
         }
-        self.pushed(&mut queue);
-        pushed
+        self.account_and_wake(&mut queue);
+        pushed.with_waits(&queue, waited)
     }
 
     /// Queues `count` events, encoded one after the other.
@@ -171,19 +179,20 @@ impl Outbox {
         if queue.state != CloseState::Open {
             return Pushed::default();
         }
-        let until = rule.events_wait_for();
-        let is_new = queue.add(until, |out| out.share(events));
+        let waited = queue.is_held();
+        queue.add(rule.events_wait_for(), |out| out.share(events));
         if queue.size().all > self.limit {
             queue.overflow();
         }
         let is_open = queue.state == CloseState::Open;
         let event_bytes = (events.len() as u64).saturating_sub(PREFIX * count);
         let (count, event_bytes) = if is_open { (count, event_bytes) } else { (0, 0) };
-        self.pushed(&mut queue);
-        Pushed { count, event_bytes, waits: until.filter(|_| is_new), ..Pushed::default() }
+        self.account_and_wake(&mut queue);
+        Pushed { count, event_bytes, ..Pushed::default() }.with_waits(&queue, waited)
     }
 
-    fn pushed(&self, queue: &mut SendQueue) {
+    /// Accounts for what was queued, and has it sent.
+    fn account_and_wake(&self, queue: &mut SendQueue) {
         self.note_size(queue);
         let is_large = queue.size().unshared > self.budget.mark() && self.budget.is_spent();
         if is_large && queue.state != CloseState::Aborted {
@@ -195,11 +204,12 @@ impl Outbox {
         }
     }
 
-    /// Lets the messages leave that wait for transactions up to `durable`.
-    pub(crate) fn release(&self, durable: Zxid) {
+    /// Lets the messages leave that wait for transactions up to `durable`. Returns the first transaction that others wait for.
+    pub(crate) fn release(&self, durable: Zxid) -> Option<Zxid> {
         let mut queue = self.lock();
         queue.release(durable);
         self.changed(&queue);
+        queue.first_held_beyond(0)
     }
 
     /// Closes the connection without sending what is queued. After a write that failed, requests that the peer has sent are still
@@ -236,6 +246,12 @@ impl Outbox {
     /// Whether the connection is not read until requests are answered or bytes sent.
     pub(crate) fn reader_waits(&self) -> bool {
         self.lock().reader_waits
+    }
+
+    /// Whether it is so while messages wait for the log.
+    pub(crate) fn reader_waits_for_log(&self) -> bool {
+        let queue = self.lock();
+        queue.reader_waits && queue.is_held()
     }
 
     /// Whether nothing can be sent any more.

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use bytes::Bytes;
 use zoolet_proto::records::{OpResult, WatchedEvent};
 use zoolet_proto::{EventType, KeeperState, Reply, ReplyHeader, Stat, Xid, Zxid};
-use zoolet_server_core::Message;
+use zoolet_server_core::{ConnId, Message, Recipients, SharedEvent};
 
 use crate::net::flow::budget::SendBudget;
 use crate::net::flow::buffer::SendBuffer;
@@ -42,8 +42,15 @@ async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
 #[tokio::test]
 async fn past_its_limit_an_outbox_closes_the_connection() {
     let outbox = outbox_of(30);
-    outbox.push([ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
-    outbox.push([ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
+    let event = SharedEvent {
+        to: Recipients::One(ConnId(1)),
+        zxid: Zxid(1),
+        kind: EventType::NodeCreated,
+        path: "/a".into(),
+    };
+    for (message, count) in [(Delivery::Message(&ping()), 1), (Delivery::Event(&event), 0)] {
+        assert_eq!(outbox.push([message].into_iter(), false, ReleaseRule::AT_ONCE).count, count);
+    }
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
@@ -337,13 +344,13 @@ async fn what_names_a_transaction_leaves_when_that_is_in_the_log_and_not_before(
     let rule = ReleaseRule { durable: Zxid(3), before: Zxid(4), last: Zxid(6) };
     assert_eq!(push(&outbox, &[reply(3)], rule), None);
     assert_eq!(push(&outbox, &[reply(4)], rule), Some(Zxid(4)));
-    assert_eq!(push(&outbox, &[reply(5), reply(6)], rule), Some(Zxid(6)));
+    assert_eq!(push(&outbox, &[reply(5), reply(6)], rule), None, "it is asked again when 4 is in the log");
     assert_eq!(outbox.unsent(), 80, "what waits counts");
     assert_eq!(leaving(&outbox).await, [3]);
     assert_eq!(leaving(&outbox).await, [] as [i64; 0]);
-    outbox.release(Zxid(4));
+    assert_eq!(outbox.release(Zxid(4)), Some(Zxid(6)));
     assert_eq!(leaving(&outbox).await, [4]);
-    outbox.release(Zxid(6));
+    assert_eq!(outbox.release(Zxid(6)), None);
     assert_eq!(leaving(&outbox).await, [5, 6]);
     assert_eq!(leaving(&outbox).await, [] as [i64; 0]);
     assert_eq!(outbox.unsent(), 0);

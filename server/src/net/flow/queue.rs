@@ -33,7 +33,8 @@ impl<'m> From<&'m Output> for Delivery<'m> {
 pub(crate) struct ReleaseRule {
     /// The last transaction whose messages may leave.
     pub(crate) durable: Zxid,
-    /// The last transaction of the turns before this one: those of this turn are committed together.
+    /// The last transaction of the turns before this one. Those of this turn are committed together; under an interceptor, those of
+    /// each input.
     pub(crate) before: Zxid,
     /// The last transaction there is.
     pub(crate) last: Zxid,
@@ -67,7 +68,7 @@ impl ReleaseRule {
     }
 
     fn waits_for_zxid(self, zxid: Zxid) -> Option<Zxid> {
-        // Transactions of one turn become durable together, so that their replies are one piece of an outbox.
+        // Transactions of one turn mostly become durable together, so their replies are one piece of an outbox.
         (zxid > self.durable).then(|| if zxid > self.before { self.last } else { zxid })
     }
 }
@@ -137,12 +138,10 @@ impl SendQueue {
         }
     }
 
-    /// Appends a message that waits for the transaction `until`, if there is one, and for those before it. Returns whether the
-    /// queue waits for a later transaction than before.
-    pub(crate) fn add(&mut self, until: Option<Zxid>, put: impl FnOnce(&mut SendBuffer)) -> bool {
-        let last = self.held.back().map(|held| held.until);
-        let later = until.filter(|until| last.is_none_or(|last| last < *until));
-        if let Some(until) = later {
+    /// Appends a message that waits for the transaction `until`, if there is one, and for those before it.
+    pub(crate) fn add(&mut self, until: Option<Zxid>, put: impl FnOnce(&mut SendBuffer)) {
+        let last = self.last_held();
+        if let Some(until) = until.filter(|until| last.is_none_or(|last| last < *until)) {
             self.held.push_back(HeldMessages { until, count: 0, messages: mem::take(&mut self.spare) });
         }
         let is_held = !self.held.is_empty();
@@ -159,7 +158,6 @@ impl SendQueue {
             self.held_count += 1;
             self.held_size = self.held_size + added;
         }
-        later.is_some()
     }
 
     pub(crate) fn release(&mut self, durable: Zxid) {
@@ -174,6 +172,10 @@ impl SendQueue {
 
     pub(crate) fn first_held_beyond(&self, most: usize) -> Option<Zxid> {
         self.held.front().filter(|_| self.held_count > most).map(|held| held.until)
+    }
+
+    pub(crate) fn last_held(&self) -> Option<Zxid> {
+        self.held.back().map(|held| held.until)
     }
 
     pub(crate) fn is_held(&self) -> bool {
