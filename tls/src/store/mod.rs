@@ -150,10 +150,17 @@ impl Store {
     pub(crate) fn identity(&self) -> Result<KeyEntry, TlsError> {
         let (bytes, password) = self.read()?;
         let password = password.as_deref();
-        let entry = self.kind_of(&bytes).and_then(|kind| match kind {
-            StoreKind::Pem => pem::identity(&bytes, password),
-            StoreKind::Pkcs12 => pkcs12::identity(&bytes, password),
-            StoreKind::Jks => jks::identity(&bytes, jks_password(password)?),
+        let entry = self.kind_of(&bytes).and_then(|kind| match (kind, &self.key) {
+            (StoreKind::Pem, Some(file)) => {
+                let chain = pem::trusted(&bytes)?;
+                let key = pem::identity(&read_file(file, MAX_FILE)?, password);
+                let key = key.map_err(|error| error.of(Some(file)))?;
+                Ok(key.map(|KeyEntry { key, .. }| KeyEntry { key, chain }))
+            }
+            (_, Some(_)) => Err(TlsError::new("it is not PEM, and its private key is to be in another file")),
+            (StoreKind::Pem, None) => pem::identity(&bytes, password),
+            (StoreKind::Pkcs12, None) => pkcs12::identity(&bytes, password),
+            (StoreKind::Jks, None) => jks::identity(&bytes, jks_password(password)?),
         });
         let entry = entry.and_then(|entry| {
             let none = || match &self.key {
@@ -190,18 +197,10 @@ impl Store {
 
     /// The bytes and the password.
     fn read(&self) -> Result<(Arc<[u8]>, Option<String>), TlsError> {
-        let mut bytes: Arc<[u8]> = match &self.source {
+        let bytes: Arc<[u8]> = match &self.source {
             Source::File(path) => read_file(path, MAX_FILE)?.into(),
             Source::Memory(bytes) => Arc::clone(bytes),
         };
-        if let Some(key) = &self.key {
-            let kind = self.kind_of(&bytes).map_err(|error| error.of(self.path()))?;
-            if kind != StoreKind::Pem {
-                let problem = "it is not PEM, and its private key is to be in another file";
-                return Err(TlsError::new(problem).of(self.path()));
-            }
-            bytes = [&bytes[..], b"\n", &read_file(key, MAX_FILE)?].concat().into();
-        }
         let password = match &self.password {
             None => None,
             Some(Password::Value(password)) => Some(password.to_string()),
