@@ -185,6 +185,21 @@ fn a_trust_store_without_authorities_is_refused() {
 }
 
 #[test]
+fn all_files_that_are_wrong_are_named_at_once_and_each_once() {
+    let missing = |name: &str| Store::file(name).key_file(format!("{name}.key")).password_file("password");
+    let names = |error: String| {
+        let files =
+            error.split("; ").map(|part| part.split(": cannot be read").next().unwrap_or(part).to_owned());
+        files.collect::<Vec<_>>()
+    };
+    let server = ServerTls::new(missing("a")).trust_store(Store::file("b")).revocation_lists(["c", "d"]);
+    let error = server.load().expect_err("no files").to_string();
+    assert_eq!(names(error), ["a", "password", "a.key", "b", "c", "d"]);
+    let client = ClientTls::new().trust_store(Store::file("a")).key_store(Store::file("a"));
+    assert_eq!(names(client.load().expect_err("no file").to_string()), ["a"]);
+}
+
+#[test]
 fn damaged_stores_are_refused() {
     for name in ["java-ec.p12", "java-ec.jks", "pbes2.pem", "openssl-legacy.p12"] {
         let whole = std::fs::read(path(name)).expect("a store");
