@@ -128,9 +128,10 @@ impl ServerTls {
             )
         };
         let store = self.trust_store.as_ref().ok_or_else(missing)?;
-        let lists = self.revocation_lists.iter().fold(Ok(Vec::new()), |lists, file| {
-            both(lists, read_crls(file)).map(|(lists, more)| [lists, more].concat())
-        });
+        let mut lists = Ok(Vec::new());
+        for file in &self.revocation_lists {
+            lists = both(lists, read_crls(file)).map(|(lists, more)| [lists, more].concat());
+        }
         let (trusted, lists) = both(store.trusted(), lists)?;
         let roots = Arc::new(roots(store, &trusted)?);
         let themselves = TrustedThemselves(if lists.is_empty() { trusted } else { Vec::new() });
