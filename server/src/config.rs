@@ -155,8 +155,8 @@ impl ServerBuilder {
         self
     }
 
-    /// How many TLS handshakes may be under way at a time. If there are as many, a new connection takes the place of one whose peer has
-    /// sent nothing that is due for a second, or is closed at once. On a unified port, this counts connections that have sent
+    /// How many TLS handshakes may be under way at a time. If there are as many, a new connection takes the place of one that waits
+    /// for its peer and has done so for a second in all, or is closed at once. On a unified port, this counts connections that have sent
     /// nothing as well. Default: 1,000; Apache has no bound (`netty.server.outstandingHandshake.limit`) and always closes the new one.
     #[cfg(feature = "tls")]
     pub fn max_tls_handshakes(mut self, max: usize) -> Self {

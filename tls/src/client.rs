@@ -8,7 +8,7 @@ use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
 
-use crate::error::TlsError;
+use crate::error::{TlsError, both};
 use crate::key::resolver;
 use crate::live::TlsSettings;
 use crate::protocols::{CipherSuites, Protocols, provider, unusable};
@@ -128,16 +128,18 @@ impl TlsSettings for ClientTls {
 
     fn load(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = provider(&self.cipher_suites);
+        let verifier = self.verify.then(|| self.verifier(&provider)).transpose();
+        let (verifier, identity) = both(verifier, self.key_store.as_ref().map(resolver).transpose())?;
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&self.protocols.versions())
             .map_err(|_| unusable())?
             .dangerous();
-        let builder = match self.verify {
-            true => builder.with_custom_certificate_verifier(Arc::new(self.verifier(&provider)?)),
-            false => builder.with_custom_certificate_verifier(Arc::new(AnyServerCertificate { provider })),
+        let builder = match verifier {
+            Some(verifier) => builder.with_custom_certificate_verifier(Arc::new(verifier)),
+            None => builder.with_custom_certificate_verifier(Arc::new(AnyServerCertificate { provider })),
         };
-        let mut config = match &self.key_store {
-            Some(store) => builder.with_client_cert_resolver(resolver(store)?),
+        let mut config = match identity {
+            Some(identity) => builder.with_client_cert_resolver(identity),
             None => builder.with_no_client_auth(),
         };
         // Connections last, and servers of ZooKeeper resume nothing.

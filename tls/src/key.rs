@@ -33,7 +33,7 @@ fn certified_key(entry: KeyEntry) -> Result<CertifiedKey, TlsError> {
     let key = with_public_key(key, &parsed.public_key().subject_public_key.data);
     let unsupported = |_| {
         TlsError::new(
-            "its private key is damaged, or neither RSA of 2048 bits and more, ECDSA on P-256 or P-384, nor Ed25519",
+            "its private key is damaged, or does not belong to its first certificate, or is neither RSA of 2048 bits and more, ECDSA on P-256 or P-384, nor Ed25519",
         )
     };
     let certified = CertifiedKey::new(chain, any_supported_type(&key).map_err(unsupported)?);
@@ -66,11 +66,11 @@ fn complete_ec_key(pkcs8: &[u8], public: &[u8]) -> Option<Vec<u8>> {
     }
     let mut key = DerReader(info.read(OCTET_STRING)?).sequence()?;
     let (key_version, secret) = (key.read(INTEGER)?, key.read(OCTET_STRING)?);
-    while let Some((tag, rest)) = key.0.split_first() {
-        match *tag {
-            CONTEXT_1 => return None,
-            tag => key.read(tag).filter(|_| !rest.is_empty())?,
-        };
+    while let Some(&tag) = key.0.first() {
+        if tag == CONTEXT_1 {
+            return None;
+        }
+        key.read(tag)?;
     }
     // The bits of the public key begin with how many of the last byte are unused.
     let public = element(CONTEXT_1, &[&element(BIT_STRING, &[&[0], public])]);

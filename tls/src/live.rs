@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, SystemTime};
 
 use tokio::runtime::Handle;
@@ -33,16 +33,21 @@ pub trait TlsSettings: Clone + Send + Sync + 'static {
 
 /// A configuration that is made anew when its files have changed, without a restart.
 ///
-/// Each use looks at the files, at most once a second. If they cannot be loaded, the configuration stays as it was, and one line of
-/// the log says why. Connections that exist are not touched.
+/// Each use looks at the files, at most once a second. If they cannot be loaded, the configuration stays as it was, one line of the
+/// log says why, and they are tried again at the next look. Connections that exist are not touched.
 pub struct LiveTls<S: TlsSettings> {
     settings: S,
+    /// Held while files are read, so that what was read last is what stays.
+    reading: Mutex<()>,
     state: Mutex<LiveState<S::Config>>,
 }
 
 struct LiveState<C> {
     config: Arc<C>,
+    /// The files that it is made of.
     stamps: Vec<Stamp>,
+    /// Files that could not be loaded, and why, as the log says.
+    warned: Option<(Vec<Stamp>, TlsError)>,
     /// When the files were last looked at.
     looked: Instant,
 }
@@ -57,8 +62,8 @@ impl<S: TlsSettings> LiveTls<S> {
     /// If a file is missing or invalid.
     pub fn load(settings: S) -> Result<Arc<Self>, TlsError> {
         let stamps = stamps(&settings.files());
-        let state = LiveState { config: settings.load()?, stamps, looked: Instant::now() };
-        Ok(Arc::new(Self { settings, state: Mutex::new(state) }))
+        let state = LiveState { config: settings.load()?, stamps, warned: None, looked: Instant::now() };
+        Ok(Arc::new(Self { settings, reading: Mutex::new(()), state: Mutex::new(state) }))
     }
 
     /// As [`load`](LiveTls::load), without blocking: it may derive a key from a password, which takes a while.
@@ -104,12 +109,16 @@ impl<S: TlsSettings> LiveTls<S> {
     /// # Errors
     /// If a file is missing or invalid; then the configuration stays as it was.
     pub fn reload(&self) -> Result<(), TlsError> {
-        // Before they are read: a change meanwhile is found at the next look.
-        let stamps = stamps(&self.settings.files());
-        let loaded = self.settings.load();
+        let _reading = self.reading.lock();
+        self.read(stamps(&self.settings.files()))
+    }
+
+    /// Loads the files. Their stamps are from before that: a change meanwhile is found at the next look. What has failed is not noted,
+    /// as the next try may succeed with the same files.
+    fn read(&self, stamps: Vec<Stamp>) -> Result<(), TlsError> {
+        let config = self.settings.load()?;
         let mut state = self.lock();
-        state.stamps = stamps;
-        state.config = loaded?;
+        *state = LiveState { config, stamps, warned: None, looked: state.looked };
         tracing::info!("TLS: new connections use the files as they are now");
         Ok(())
     }
@@ -128,10 +137,19 @@ impl<S: TlsSettings> LiveTls<S> {
 
     /// Loads the files again if they have changed.
     fn follow(&self) {
-        if self.lock().stamps == stamps(&self.settings.files()) {
+        let _reading = match self.reading.try_lock() {
+            // Looks would add up if loading takes longer than the time between two of them.
+            Err(TryLockError::WouldBlock) => return,
+            reading => reading,
+        };
+        let stamps = stamps(&self.settings.files());
+        if self.lock().stamps == stamps {
             return;
         }
-        if let Err(error) = self.reload() {
+        let Err(error) = self.read(stamps.clone()) else { return };
+        let warned = Some((stamps, error.clone()));
+        if self.lock().warned != warned {
+            self.lock().warned = warned;
             tracing::warn!(%error, "TLS: cannot use the changed files; new connections use what was there before");
         }
     }

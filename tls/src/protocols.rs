@@ -155,9 +155,7 @@ pub(crate) fn provider(suites: &CipherSuites) -> Arc<CryptoProvider> {
 }
 
 pub(crate) fn unusable() -> TlsError {
-    TlsError::new(
-        "no cipher suite of the list is of a version of TLS that is enabled; each version needs one",
-    )
+    TlsError::new("no cipher suite of the list is of a version of TLS that is enabled")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 
-use crate::error::TlsError;
+use crate::error::{TlsError, both};
 use crate::key::resolver;
 use crate::live::TlsSettings;
 use crate::protocols::{CipherSuites, ClientAuth, Protocols, provider, unusable};
@@ -128,12 +128,12 @@ impl ServerTls {
             )
         };
         let store = self.trust_store.as_ref().ok_or_else(missing)?;
-        let trusted = store.trusted()?;
-        let roots = Arc::new(roots(store, &trusted)?);
-        let mut lists = Vec::new();
+        let mut lists = Ok(Vec::new());
         for file in &self.revocation_lists {
-            lists.extend(read_crls(file)?);
+            lists = both(lists, read_crls(file)).map(|(lists, more)| [lists, more].concat());
         }
+        let (trusted, lists) = both(store.trusted(), lists)?;
+        let roots = Arc::new(roots(store, &trusted)?);
         let themselves = TrustedThemselves(if lists.is_empty() { trusted } else { Vec::new() });
         let mut builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider))
             .with_crls(lists)
@@ -152,11 +152,11 @@ impl TlsSettings for ServerTls {
 
     fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = provider(&self.cipher_suites);
-        let identity = resolver(&self.key_store)?;
+        let (identity, verifier) = both(resolver(&self.key_store), self.verifier(&provider))?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&self.protocols.versions())
             .map_err(|_| unusable())?;
-        let builder = match self.verifier(&provider)? {
+        let builder = match verifier {
             Some(verifier) => builder.with_client_cert_verifier(Arc::new(verifier)),
             None => builder.with_no_client_auth(),
         };

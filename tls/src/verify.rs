@@ -45,8 +45,8 @@ macro_rules! signatures_of_provider {
     };
 }
 
-/// The certificates in a trust store, each of which also stands for itself: a self-signed one may say that it is an authority, with
-/// which webpki accepts it as an issuer only, and Java as either.
+/// The certificates in a trust store, each of which also stands for itself: a self-signed one may say that it is an authority;
+/// webpki then accepts it only as an issuer, Java as a leaf too.
 #[derive(Debug)]
 pub(crate) struct TrustedThemselves(pub(crate) Vec<CertificateDer<'static>>);
 

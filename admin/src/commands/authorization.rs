@@ -4,7 +4,7 @@
 //! certificate. Whoever they prove must have all five permissions on the root.
 //!
 //! A password in a header is readable on the way, as are the data: without HTTPS only this machine is answered, unless the builder says
-//! otherwise. Apache answers everybody.
+//! otherwise, and no site whose name leads a browser on it to this server (DNS rebinding). Apache answers everybody.
 
 use hyper::StatusCode;
 use hyper::header::AUTHORIZATION;
@@ -12,6 +12,7 @@ use zoolet_server::Observer;
 use zoolet_server_core::{AdminAccess, Origin};
 
 use crate::http::HttpRequest;
+use crate::page::is_asked_by_address;
 
 /// A refusal: its status and the text of the field `error`.
 pub(super) type Refusal = (StatusCode, &'static str);
@@ -23,6 +24,10 @@ const NOT_SECURE: Refusal = (
     StatusCode::FORBIDDEN,
     "Snapshots are sent and restored by HTTPS or from this machine only, as passwords and data could be read on the way",
 );
+const OTHER_NAME: Refusal = (
+    StatusCode::FORBIDDEN,
+    "Without HTTPS, snapshots are sent and restored by the name localhost or an address only, as another name may be that of a site",
+);
 
 /// Why a request is refused, if it is. `None` inside if the server has stopped.
 pub(super) fn check(
@@ -32,8 +37,13 @@ pub(super) fn check(
 ) -> Option<Result<(), Refusal>> {
     let client = &request.client;
     // Before the credentials are looked at, so that nobody learns anything of them.
-    if !client.is_secure && !client.addr.ip().is_loopback() && !allow_plain {
-        return Some(Err(NOT_SECURE));
+    if !client.is_secure && !allow_plain {
+        if !client.addr.ip().is_loopback() {
+            return Some(Err(NOT_SECURE));
+        }
+        if !is_asked_by_address(request) {
+            return Some(Err(OTHER_NAME));
+        }
     }
     let Some(value) = request.headers.get(AUTHORIZATION) else { return Some(Err(MISSING)) };
     let Ok(value) = value.to_str() else { return Some(Err(NOT_AUTHENTICATED)) };

@@ -1,10 +1,15 @@
 //! [`Https`]: TLS in front of HTTP, on a port of its own or beside plain HTTP.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use zoolet_server::Observer;
 use zoolet_tls::tokio_rustls::TlsAcceptor;
@@ -20,6 +25,8 @@ pub(crate) struct Https {
     is_unified: bool,
     /// Counts what comes by plain HTTP.
     observer: Observer,
+    /// Whose turn it is to compute for a handshake.
+    turn: Semaphore,
 }
 
 /// A connection that can be served.
@@ -31,7 +38,7 @@ pub(super) enum OpenedHttp {
 
 impl Https {
     pub(crate) fn new(live: Arc<LiveTls<ServerTls>>, is_unified: bool, observer: Observer) -> Self {
-        Self { live, is_unified, observer }
+        Self { live, is_unified, observer, turn: Semaphore::new(1) }
     }
 
     /// Finds out what a connection speaks, and shakes hands, within a bounded time.
@@ -52,9 +59,26 @@ impl Https {
                 return Ok(OpenedHttp::Plain(stream));
             }
         }
-        let stream = TlsAcceptor::from(self.live.current().await).accept(stream).await?;
+        let stream = self.shake_hands(stream).await?;
         let chain = stream.get_ref().1.peer_certificates();
         let subject = self.live.settings().client_subject(chain, peer)?;
         Ok(OpenedHttp::Secure(Box::new(stream), subject))
+    }
+
+    /// Computes for one connection at a time, and lets the runtime serve everybody else before the next one, as between two requests.
+    async fn shake_hands(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let mut accepting = TlsAcceptor::from(self.live.current().await).accept(stream);
+        loop {
+            if let Some(stream) = accepting.get_ref() {
+                stream.readable().await?;
+            }
+            let turn = self.turn.acquire().await;
+            let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut accepting).poll(cx))).await;
+            yield_now().await;
+            drop(turn);
+            if let Poll::Ready(accepted) = polled {
+                return accepted;
+            }
+        }
     }
 }

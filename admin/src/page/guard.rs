@@ -80,6 +80,12 @@ impl AllowedHosts {
     }
 }
 
+/// Whether a request names its host by an address or as `localhost`, which is never the name of another site.
+pub(crate) fn is_asked_by_address(request: &HttpRequest) -> bool {
+    let name = host_of(request.header(&HOST).unwrap_or_default());
+    address(name).is_some() || name.eq_ignore_ascii_case("localhost")
+}
+
 /// The host of `host:port`, `[::1]:port` or `host`.
 fn host_of(text: &str) -> &str {
     match text.rsplit_once(':') {

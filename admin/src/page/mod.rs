@@ -18,6 +18,8 @@ mod znodes;
 use hyper::StatusCode;
 use zoolet_server::Observer;
 
+pub(crate) use self::guard::is_asked_by_address;
+
 use self::answer::{ApiError, ApiResult};
 use self::guard::AllowedHosts;
 use self::visible::Reader;

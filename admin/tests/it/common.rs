@@ -61,7 +61,7 @@ pub async fn ask_at(addr: SocketAddr, method: &str, path: &str, fields: &str, bo
     let mut stream = TcpStream::connect(addr).await.expect("a connection");
     let length = body.len();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{fields}\r\n"
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{fields}\r\n"
     );
     stream.write_all(head.as_bytes()).await.expect("sent");
     stream.write_all(body).await.expect("sent");

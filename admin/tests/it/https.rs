@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use zoolet_admin::{AdminError, AdminServer};
 use zoolet_server::Server;
 use zoolet_test_support::certificates::Authority;
+use zoolet_tls::rustls::ClientConnection;
 use zoolet_tls::rustls::pki_types::ServerName;
 use zoolet_tls::tokio_rustls::TlsConnector;
 use zoolet_tls::{ClientAuth, ClientTls, Protocols, ServerTls, Store, TlsSettings};
@@ -112,6 +113,33 @@ async fn the_page_and_its_writes_work_by_https_and_plain_origins_are_refused_the
         let made = ask(&pair.admin, &client, ("POST", "/api/create"), &fields, body).await;
         assert_eq!(made.expect("an answer").status, status, "{scheme}");
     }
+}
+
+#[tokio::test]
+async fn everybody_else_is_served_between_two_handshakes_however_many_have_begun() {
+    const BEGUN: usize = 20;
+    let certificates = Certificates::new();
+    let (server, client) = (certificates.of_server(ClientAuth::None), certificates.of_client());
+    let pair = Pair::start_with(Server::builder(), |admin| admin.https(server)).await;
+    let config = client.load().expect("settings of a client");
+    let begin = |_| {
+        let name = ServerName::try_from("localhost").expect("a name");
+        let mut session = ClientConnection::new(Arc::clone(&config), name).expect("a client");
+        // Connects without the server's runtime.
+        let mut stream = std::net::TcpStream::connect(pair.admin.addr()).expect("a connection");
+        session.write_tls(&mut stream).expect("sent");
+        stream.set_nonblocking(true).expect("a socket");
+        stream
+    };
+    let streams: Vec<_> = (0..BEGUN).map(begin).collect();
+    let (mut before, mut most) = (0, 0);
+    while before < BEGUN {
+        tokio::task::yield_now().await;
+        let now = streams.iter().filter(|stream| stream.peek(&mut [0]).is_ok()).count();
+        most = most.max(now - before);
+        before = now;
+    }
+    assert_eq!(most, 1, "handshakes while somebody waited");
 }
 
 #[tokio::test]

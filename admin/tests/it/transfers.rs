@@ -62,6 +62,25 @@ async fn credentials_are_needed_in_one_word_or_two() {
 }
 
 #[tokio::test]
+async fn no_site_that_has_got_the_address_of_this_machine_takes_or_restores_a_snapshot() {
+    let pair = start().await;
+    for (host, status) in
+        [("localhost", 200), ("127.0.0.1:8080", 200), ("[::1]", 200), ("evil.example:8080", 403)]
+    {
+        for (method, path) in [("GET", "/commands/snapshot"), ("POST", "/commands/restore")] {
+            let mut stream = TcpStream::connect(pair.admin.addr()).await.expect("a connection");
+            let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{USER}\r\n");
+            stream.write_all(head.as_bytes()).await.expect("sent");
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.expect("an answer");
+            // An empty body is no snapshot.
+            let status = if (status, method) == (200, "POST") { 500 } else { status };
+            assert_eq!(HttpAnswer::parse(&answer).status, status, "{method} {host}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_root_must_grant_everything() {
     let boss = digest_id(b"boss:secret");
     let pair = Pair::start_with(Server::builder().super_digest(digest_id(b"super:power")), |admin| {
@@ -149,7 +168,8 @@ async fn what_is_no_snapshot_is_refused_and_changes_nothing() {
     // A connection that ends within the body.
     let mut stream = TcpStream::connect(pair.admin.addr()).await.expect("a connection");
     let len = whole.len();
-    let head = format!("POST /commands/restore HTTP/1.1\r\nHost: x\r\n{USER}Content-Length: {len}\r\n\r\n");
+    let head =
+        format!("POST /commands/restore HTTP/1.1\r\nHost: localhost\r\n{USER}Content-Length: {len}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.expect("sent");
     stream.write_all(&whole[..len / 2]).await.expect("sent");
     drop(stream);
@@ -194,7 +214,7 @@ async fn readers_of_snapshots_that_never_read_hold_up_nobody() {
     let mut readers = Vec::new();
     for _ in 0..8 {
         let mut stream = TcpStream::connect(pair.admin.addr()).await.expect("a connection");
-        let head = format!("GET /commands/snapshot HTTP/1.1\r\nHost: x\r\n{USER}\r\n");
+        let head = format!("GET /commands/snapshot HTTP/1.1\r\nHost: localhost\r\n{USER}\r\n");
         // Past the limit it is closed.
         if stream.write_all(head.as_bytes()).await.is_ok() {
             readers.push(stream);

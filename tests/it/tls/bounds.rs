@@ -26,6 +26,20 @@ async fn a_silent_handshake_gives_way_to_another_after_a_second() {
 }
 
 #[tokio::test]
+async fn a_failed_handshake_that_its_peer_does_not_close_gives_way_as_well() {
+    let secured =
+        Secured::with(ClientAuth::None, |server| server.bind_tls("127.0.0.1:0").max_tls_handshakes(1)).await;
+    let mut failed = secured.tcp().await;
+    failed.write_all(b"\x16\x03\x01\x00\x05wrong").await.expect("a socket that takes bytes");
+    until(|| secured.handshakes() == [0, 1, 0, 1]).await;
+    pause();
+    advance(secs(1)).await;
+    resume();
+    let mut wire = Wire::open(secured.stream().await, Hello::new()).await;
+    assert!(wire.is_alive().await);
+}
+
+#[tokio::test]
 async fn certificates_of_a_hundred_kilobytes_are_refused() {
     let secured = Secured::start(ClientAuth::Need).await;
     let chain = secured.authority.pem().repeat(250);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::error::TlsError;
+use crate::error::{TlsError, both};
 
 /// Most bytes of a store or of a list of revoked certificates: a thousand certificates of 4 KiB.
 const MAX_FILE: u64 = 4 << 20;
@@ -148,12 +148,19 @@ impl Store {
 
     /// The key and its certificates.
     pub(crate) fn identity(&self) -> Result<KeyEntry, TlsError> {
-        let (bytes, password) = self.read()?;
+        let key = self.key.as_ref().map(|file| read_file(file, MAX_FILE)).transpose();
+        let ((bytes, password), key) = both(self.read(), key)?;
         let password = password.as_deref();
-        let entry = self.kind_of(&bytes).and_then(|kind| match kind {
-            StoreKind::Pem => pem::identity(&bytes, password),
-            StoreKind::Pkcs12 => pkcs12::identity(&bytes, password),
-            StoreKind::Jks => jks::identity(&bytes, jks_password(password)?),
+        let entry = self.kind_of(&bytes).and_then(|kind| match (kind, key) {
+            (StoreKind::Pem, Some(key)) => {
+                let chain = pem::trusted(&bytes)?;
+                let key = pem::identity(&key, password).map_err(|error| error.of(self.key.as_deref()))?;
+                Ok(key.map(|KeyEntry { key, .. }| KeyEntry { key, chain }))
+            }
+            (_, Some(_)) => Err(TlsError::new("it is not PEM, and its private key is to be in another file")),
+            (StoreKind::Pem, None) => pem::identity(&bytes, password),
+            (StoreKind::Pkcs12, None) => pkcs12::identity(&bytes, password),
+            (StoreKind::Jks, None) => jks::identity(&bytes, jks_password(password)?),
         });
         let entry = entry.and_then(|entry| {
             let none = || match &self.key {
@@ -190,24 +197,16 @@ impl Store {
 
     /// The bytes and the password.
     fn read(&self) -> Result<(Arc<[u8]>, Option<String>), TlsError> {
-        let mut bytes: Arc<[u8]> = match &self.source {
-            Source::File(path) => read_file(path, MAX_FILE)?.into(),
-            Source::Memory(bytes) => Arc::clone(bytes),
+        let bytes = match &self.source {
+            Source::File(path) => read_file(path, MAX_FILE).map(Arc::from),
+            Source::Memory(bytes) => Ok(Arc::clone(bytes)),
         };
-        if let Some(key) = &self.key {
-            let kind = self.kind_of(&bytes).map_err(|error| error.of(self.path()))?;
-            if kind != StoreKind::Pem {
-                let problem = "it is not PEM, and its private key is to be in another file";
-                return Err(TlsError::new(problem).of(self.path()));
-            }
-            bytes = [&bytes[..], b"\n", &read_file(key, MAX_FILE)?].concat().into();
-        }
         let password = match &self.password {
-            None => None,
-            Some(Password::Value(password)) => Some(password.to_string()),
-            Some(Password::File(path)) => Some(read_password(path)?),
+            None => Ok(None),
+            Some(Password::Value(password)) => Ok(Some(password.to_string())),
+            Some(Password::File(path)) => read_password(path).map(Some),
         };
-        Ok((bytes, password))
+        both(bytes, password)
     }
 
     /// The format of the content, if it is the declared one.

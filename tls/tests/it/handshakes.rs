@@ -123,10 +123,7 @@ async fn the_version_and_the_cipher_suite_are_those_that_the_server_prefers() {
     let error =
         server.protocols(Protocols::TLS13).cipher_suites(suite("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
     let error = error.load().expect_err("no suite").to_string();
-    assert_eq!(
-        error,
-        "no cipher suite of the list is of a version of TLS that is enabled; each version needs one"
-    );
+    assert_eq!(error, "no cipher suite of the list is of a version of TLS that is enabled");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use zoolet_test_support::certificates::Authority;
 use zoolet_tls::{ClientAuth, ClientTls, ServerTls, Store, StoreKind, TlsSettings};
 
 use crate::common::{Outcome, connect};
@@ -123,7 +124,7 @@ fn what_cannot_be_used_is_refused_in_one_line_with_its_name() {
         ),
         (
             store("p521.pem"),
-            "p521.pem: its private key is damaged, or neither RSA of 2048 bits and more, ECDSA on P-256 or P-384, nor Ed25519"
+            "p521.pem: its private key is damaged, or does not belong to its first certificate, or is neither RSA of 2048 bits and more, ECDSA on P-256 or P-384, nor Ed25519"
                 .to_owned(),
         ),
         (store("mismatch.pem"), "mismatch.pem: its private key does not belong to its first certificate".to_owned()),
@@ -142,6 +143,31 @@ fn what_cannot_be_used_is_refused_in_one_line_with_its_name() {
     assert!(version.starts_with("version1.pem: its certificate is not usable: "), "{version}");
 }
 
+#[tokio::test]
+async fn a_key_file_has_the_key_alone_and_its_store_the_certificates_alone() {
+    let authority = Authority::new("any");
+    let (certificate, key) = authority.issue_parts("server");
+    let (_, other_key) = authority.issue_parts("other");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("key.pem");
+    std::fs::write(&file, key + &authority.pem()).expect("a file");
+    let store = |text| Store::pem(text).key_file(&file);
+    let client = ClientTls::new().trust_store(Store::pem(authority.pem()));
+    let outcome = connect(&server(store(other_key.clone() + &certificate)), &client).await;
+    assert_eq!(outcome, Outcome::accepted(None));
+    assert_eq!(refusal(store(other_key)), "the certificate of its private key is not in it");
+}
+
+#[test]
+fn a_key_of_java_that_belongs_to_another_certificate_is_refused_with_that_as_a_reason() {
+    // As Java writes a key of P-256: without its public half.
+    let begin = b"\x30\x41\x02\x01\0\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\x04\x27\x30\x25\x02\x01\x01\x04\x20";
+    let key = pem::encode(&pem::Pem::new("PRIVATE KEY", [&begin[..], &[1; 32]].concat()));
+    let authority = Authority::new("any");
+    let error = refusal(Store::pem(authority.pem() + &key));
+    assert!(error.contains("belong to its first certificate"), "{error}");
+}
+
 #[test]
 fn a_trust_store_without_authorities_is_refused() {
     for (name, problem) in [
@@ -156,6 +182,21 @@ fn a_trust_store_without_authorities_is_refused() {
     }
     let missing = ServerTls::new(store("pkcs8.pem")).load().expect_err("no trust store").to_string();
     assert!(missing.contains("set ssl.trustStore.location, or ssl.clientAuth=none"), "{missing}");
+}
+
+#[test]
+fn all_files_that_are_wrong_are_named_at_once_and_each_once() {
+    let missing = |name: &str| Store::file(name).key_file(format!("{name}.key")).password_file("password");
+    let names = |error: String| {
+        let files =
+            error.split("; ").map(|part| part.split(": cannot be read").next().unwrap_or(part).to_owned());
+        files.collect::<Vec<_>>()
+    };
+    let server = ServerTls::new(missing("a")).trust_store(Store::file("b")).revocation_lists(["c", "d"]);
+    let error = server.load().expect_err("no files").to_string();
+    assert_eq!(names(error), ["a", "password", "a.key", "b", "c", "d"]);
+    let client = ClientTls::new().trust_store(Store::file("a")).key_store(Store::file("a"));
+    assert_eq!(names(client.load().expect_err("no file").to_string()), ["a"]);
 }
 
 #[test]

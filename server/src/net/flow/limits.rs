@@ -110,7 +110,8 @@ pub(crate) const PIPE: usize = MAX_READ;
 #[cfg(feature = "tls")]
 pub(crate) const HANDSHAKES: usize = 1_000;
 
-/// How long that may take, as on Apache with Netty, and after which time a handshake that waits for its peer gives way to another.
+/// How long that may take, as on Apache with Netty, and for how long in all a handshake may have waited for its peer before it gives
+/// way to another.
 #[cfg(feature = "tls")]
 pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 #[cfg(feature = "tls")]

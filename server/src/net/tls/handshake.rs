@@ -45,7 +45,7 @@ pub(crate) async fn open(
 ) -> Result<Opened, Refusal> {
     let mut socket = TlsSocket::new(stream);
     match socket.look(kind).await {
-        Ok(Spoken::Tls) => {}
+        Ok(Spoken::Tls) => slot.state.note(true),
         Ok(Spoken::Plain) if kind == PortKind::Unified => return Ok(Opened::Plain(socket)),
         Ok(Spoken::Plain) => {
             let error =

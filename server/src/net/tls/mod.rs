@@ -1,7 +1,7 @@
 //! TLS on a port: what a connection speaks is found out, and it shakes hands, before it is a connection to the rest of the server.
 //!
-//! Until then it costs others nothing that counts: their number is bounded, and how long each may take and how much it may send; and
-//! one of them computes before other tasks have their turn.
+//! Until then it costs others nothing that counts: handshakes are bounded in number, time and bytes, and at most one computes before
+//! other tasks run.
 
 mod frame_records;
 mod handshake;
@@ -127,9 +127,11 @@ impl Accepted {
         };
     }
 
-    /// Closes so that the peer gets the alert.
+    /// Closes so that the peer gets the alert, which a reset would discard. A certificate that is refused after the handshake has none:
+    /// rustls sends no alert then. It is the peer that is waited for, so that the slot is free for another.
     async fn close(&self, refusal: Refusal, slot: HandshakeSlot) {
         let Some(mut stream) = refusal.stream else { return };
+        slot.state.note(false);
         let (mut reader, mut writer) = stream.split();
         tokio::select! {
             biased;

@@ -1,7 +1,6 @@
 //! How many handshakes are under way, and which of them gives way to another.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
@@ -11,8 +10,8 @@ use crate::net::flow::limits::STALLED_HANDSHAKE;
 
 /// A bound on handshakes.
 ///
-/// If all slots are taken, one whose peer has not sent what is due for a second gives way, the oldest first. So a thousand silent
-/// connections keep nobody out, and a flood of handshakes that do go on keeps out the last ones and not the first.
+/// If all slots are taken, one that waits for its peer, and has done so for a second in all, gives way, the oldest first. So a thousand
+/// silent or slow connections keep nobody out, and a flood of handshakes that do go on keeps out the last ones and not the first.
 #[derive(Debug)]
 pub(crate) struct HandshakeSlots {
     most: usize,
@@ -28,16 +27,37 @@ struct OpenHandshakes {
 
 #[derive(Debug)]
 pub(crate) struct SlotState {
-    since: Instant,
-    /// Whether the handshake has bytes of its peer, and waits for this server.
-    has_bytes: AtomicBool,
+    waiting: Mutex<Waiting>,
     lost: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// When the handshake began, and later by the time for which it has waited for this server: that is not its peer's fault.
+    since: Instant,
+    /// From when on it has bytes of its peer, and waits for this server.
+    busy: Option<Instant>,
 }
 
 impl SlotState {
     /// Notes whether bytes of the peer are there.
     pub(crate) fn note(&self, has_bytes: bool) {
-        self.has_bytes.store(has_bytes, Relaxed);
+        let mut waiting = self.lock();
+        if has_bytes {
+            waiting.busy.get_or_insert_with(Instant::now);
+        } else if let Some(busy) = waiting.busy.take() {
+            waiting.since += busy.elapsed();
+        }
+    }
+
+    fn is_stalled(&self, now: Instant) -> bool {
+        let waiting = self.lock();
+        waiting.busy.is_none() && now.saturating_duration_since(waiting.since) >= STALLED_HANDSHAKE
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing panics while it holds the lock.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,17 +80,13 @@ impl HandshakeSlots {
         let now = Instant::now();
         let mut open = self.lock();
         if open.by_number.len() >= self.most {
-            let is_stalled = |state: &SlotState| {
-                !state.has_bytes.load(Relaxed)
-                    && now.saturating_duration_since(state.since) >= STALLED_HANDSHAKE
-            };
-            let (&number, _) = open.by_number.iter().find(|(_, state)| is_stalled(state))?;
+            let (&number, _) = open.by_number.iter().find(|(_, state)| state.is_stalled(now))?;
             if let Some(state) = open.by_number.remove(&number) {
                 state.lost.cancel();
             }
         }
-        let (has_bytes, lost) = (AtomicBool::new(false), CancellationToken::new());
-        let state = Arc::new(SlotState { since: now, has_bytes, lost });
+        let waiting = Mutex::new(Waiting { since: now, busy: None });
+        let state = Arc::new(SlotState { waiting, lost: CancellationToken::new() });
         open.next += 1;
         let number = open.next;
         open.by_number.insert(number, Arc::clone(&state));
@@ -129,5 +145,23 @@ mod tests {
         assert_eq!(slots.open(), 3);
         drop((busy, next, last));
         assert_eq!(slots.open(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_time_for_which_a_handshake_waits_for_its_peer_counts_and_it_adds_up() {
+        let slots = Arc::new(HandshakeSlots::new(1));
+        let slot = slots.take().expect("a slot");
+        slot.state.note(true);
+        advance(2 * STALLED_HANDSHAKE).await;
+        slot.state.note(false);
+        for _ in 0..2 {
+            assert!(slots.take().is_none(), "it has waited for its peer for less than a second");
+            advance(STALLED_HANDSHAKE / 2).await;
+            slot.state.note(true);
+            assert!(slots.take().is_none(), "it waits for the server");
+            slot.state.note(false);
+        }
+        let _next = slots.take().expect("the slot of one that was silent twice");
+        assert!(is_lost(&slot));
     }
 }

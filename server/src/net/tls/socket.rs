@@ -43,9 +43,9 @@ impl TurnGate {
     /// Waits for bytes, and then for the turn to deal with them. Returns how many may be read.
     fn poll(&mut self, stream: &TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if !self.held.is_held() {
-            self.slot.note(false);
-            ready!(stream.poll_read_ready(cx))?;
-            self.slot.note(true);
+            let ready = stream.poll_read_ready(cx);
+            self.slot.note(ready.is_ready());
+            ready!(ready)?;
             let turn = ready!(self.turns.poll_acquire(cx));
             self.held.with(|held| *held = turn);
         }
@@ -142,10 +142,10 @@ impl AsyncRead for TlsSocket {
             return Pin::new(&mut this.stream).poll_read(cx, buf);
         };
         let most = ready!(gate.poll(&this.stream, cx))?;
-        let mut part = buf.take(most);
+        let most = most.min(buf.remaining());
+        let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
         let read = Pin::new(&mut this.stream).poll_read(cx, &mut part);
         let filled = part.filled().len();
-        // The part shares the memory of the buffer.
         buf.advance(filled);
         gate.left -= filled;
         read
@@ -191,7 +191,26 @@ impl Transport for TlsSocket {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use crate::net::tls::slots::HandshakeSlots;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_handshake_can_be_read_into_memory_that_is_not_initialised() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let mut peer =
+            TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a server");
+        let mut socket = TlsSocket::new(listener.accept().await.expect("a connection").0);
+        let slot = Arc::new(HandshakeSlots::new(1)).take().expect("a slot");
+        let _held = socket.begin_handshake(&Arc::new(Semaphore::new(1)), &slot.state);
+        peer.write_all(b"bytes").await.expect("sent");
+        let mut read = Vec::with_capacity(100);
+        socket.read_buf(&mut read).await.expect("bytes");
+        assert_eq!(read, b"bytes");
+    }
 
     #[test]
     fn the_first_bytes_tell_what_a_connection_speaks() {
