@@ -161,8 +161,7 @@ impl<G> Acquire<G> {
                 outcome = &mut guard => break outcome,
                 () = &mut deadline => {
                     // A guard that arrives at the last moment is as good as an earlier one.
-                    guard.close();
-                    return guard.try_recv().unwrap_or_else(|_| {
+                    return guard.close().unwrap_or_else(|| {
                         let in_front = in_front.get();
                         let own = client.session_id();
                         let is_own = in_front.as_ref().is_some_and(|contender| contender.session == own);

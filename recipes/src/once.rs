@@ -174,30 +174,30 @@ impl<'o> OnceRun<'o> {
     fn new(handle: &'o OnceHandle, is_new: bool) -> Self {
         let spent = &mut locked(&handle.progress).spent;
         let rest = spent.len().saturating_sub(AT_ONCE);
-        Self { handle, notes: RunNotes { is_new, spent: spent.split_off(rest), lost_reply: None } }
+        Self { handle, notes: RunNotes { is_new, spent: spent.split_off(rest), late_copy: None } }
     }
 
     /// A new ticket has an outcome. If no reply was lost, it is of the multi that deleted the others, and of no other copy.
     fn settle(&mut self, tickets: &Tickets, ticket: Ticket) {
-        if self.notes.lost_reply.is_some() {
+        if self.notes.late_copy.is_some() {
             return;
         }
         let present = Partition::of(&ticket);
         for deleted in mem::replace(&mut self.notes.spent, vec![ticket]) {
             // Partitions are of ten minutes. The last to leave one deletes it; before that it is not empty.
             if Partition::of(&deleted) != present {
-                tickets.forget(tickets.partition_path(Partition::of(&deleted)));
+                tickets.delete_quietly(tickets.partition_path(Partition::of(&deleted)));
             }
         }
     }
 
     /// What an error comes to after all runs: an earlier one may have been executed.
     fn error(&mut self, ticket: Option<Ticket>, error: TicketError) -> TicketError {
-        match (ticket, self.notes.lost_reply.take()) {
+        match (ticket, self.notes.late_copy.take()) {
             (Some(ticket), Some(cause)) if matches!(error, TicketError::SessionOver { .. }) => {
                 TicketError::Unknown { ticket, cause }
             }
-            (Some(ticket), lost_reply) => error.or_unknown(ticket, lost_reply),
+            (Some(ticket), late_copy) => error.or_unknown(ticket, late_copy),
             (None, _) => error,
         }
     }
@@ -217,10 +217,10 @@ impl Drop for OnceHandle {
         let progress = locked(&self.progress);
         let Some((_, tickets)) = &progress.tickets else { return };
         for ticket in &progress.spent {
-            tickets.forget(tickets.record_path(ticket));
+            tickets.delete_quietly(tickets.record_path(ticket));
         }
         for ticket in &progress.spent {
-            tickets.forget(tickets.partition_path(Partition::of(ticket)));
+            tickets.delete_quietly(tickets.partition_path(Partition::of(ticket)));
         }
     }
 }

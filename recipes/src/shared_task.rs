@@ -104,14 +104,11 @@ pub(crate) struct TaskOutput<T> {
 }
 
 impl<T> TaskOutput<T> {
-    /// Refuses an output from now on. One that was sent before can still be received.
-    pub(crate) fn close(&mut self) {
+    /// The output, if it was sent, and refuses it from now on.
+    pub(crate) fn close(&mut self) -> Option<T> {
         self.receiver.close();
-    }
-
-    /// The output, if it was sent.
-    pub(crate) fn try_recv(&mut self) -> Result<T, oneshot::error::TryRecvError> {
-        self.receiver.try_recv()
+        // Nothing is received from an empty one: that would end it, and the drop would take the task for done.
+        if self.receiver.is_empty() { None } else { self.receiver.try_recv().ok() }
     }
 }
 

@@ -23,7 +23,8 @@ pub enum CacheChange<T> {
     },
     /// A znode is gone. If another one took its place, `Created` follows.
     Deleted(Arc<Entry<T>>),
-    /// A znode exists and cannot be read. If it could before, `Deleted` comes first. Once it can be read, `Created` follows.
+    /// A znode exists and cannot be read. If its data could before, `Deleted` comes first, and once it can be read, `Created`
+    /// follows. If only its children cannot be listed, the znode itself stays, and its children as they are known.
     Unreadable {
         /// The znode.
         path: Arc<str>,
@@ -35,12 +36,12 @@ pub enum CacheChange<T> {
         /// The zxid of the first snapshot.
         as_of: Zxid,
     },
-    /// CacheChanges no longer arrive. The cache keeps what it has, exact at this zxid.
+    /// Changes no longer arrive. The cache keeps what it has, exact at this zxid.
     Stale {
         /// The zxid of the snapshot.
         as_of: Zxid,
     },
-    /// CacheChanges arrive again. Those of the time between came before this, without the values in between.
+    /// Changes arrive again. Those of the time between came before this, without the values in between.
     Restored {
         /// The zxid of the snapshot that has them.
         as_of: Zxid,

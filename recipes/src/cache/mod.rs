@@ -114,9 +114,12 @@ impl<T: Send + Sync + 'static> Cache<T> {
     /// ([`with_zxid`](zoolet_client::ReplyFuture::with_zxid), [`Client::last_zxid`](zoolet_client::Client::last_zxid)) or one
     /// that another program has named. Asks the server for it if need be.
     ///
+    /// A zxid does not name its epoch, and is taken for one of the latest snapshot's. For a write right after the servers went
+    /// back to an older state, which the cache may not show yet, use [`fresh`](Cache::fresh).
+    ///
     /// # Errors
-    /// `Reset` if the servers go back to an older state meanwhile; otherwise why the cache has ended. Without a connection it
-    /// waits.
+    /// `Reset` if the servers have gone back to an older state since the latest snapshot, or do so meanwhile; otherwise why
+    /// the cache has ended. Without a connection it waits.
     /// # Ordering and cancel safety
     /// Dropping the future has no effect.
     pub async fn at_least(&self, zxid: Zxid) -> Result<Arc<Snapshot<T>>, CacheError> {
@@ -129,7 +132,11 @@ impl<T: Send + Sync + 'static> Cache<T> {
             if latest.as_of() >= zxid {
                 return Ok(latest);
             }
-            if self.sync().await? < zxid {
+            let (synced, of_epoch) = self.sync().await?;
+            if of_epoch != epoch {
+                return Err(CacheError::Reset);
+            }
+            if synced < zxid {
                 // Not committed, or the server has not heard of it.
                 self.0.sessions.clock().sleep(AGAIN).await;
             } else {
@@ -138,21 +145,17 @@ impl<T: Send + Sync + 'static> Cache<T> {
         }
     }
 
-    /// Waits for a snapshot that has everything that was committed when this is called, by anybody: a `sync`, and then
-    /// [`at_least`](Cache::at_least) that.
+    /// Waits for a snapshot that has everything that was committed when this is called, by anybody: sends a `sync`, and waits
+    /// for a snapshot from after it.
     ///
     /// # Errors
     /// Why the cache has ended. Without a connection it waits.
     /// # Ordering and cancel safety
     /// Dropping the future has no effect.
     pub async fn fresh(&self) -> Result<Arc<Snapshot<T>>, CacheError> {
-        loop {
-            let synced = self.sync().await?;
-            match self.at_least(synced).await {
-                Err(CacheError::Reset) => {}
-                fresh => return fresh,
-            }
-        }
+        let synced = self.sync().await?;
+        // Zxids of different epochs cannot be compared.
+        self.0.board.wait_for(|latest| (latest.epoch, latest.as_of) >= (synced.1, synced.0)).await
     }
 
     /// What is there, as [`CacheChange::Created`], then [`CacheChange::Initialized`], then every change.
@@ -165,13 +168,13 @@ impl<T: Send + Sync + 'static> Cache<T> {
         CacheChanges::since(&self.0.board, Arc::clone(snapshot))
     }
 
-    /// The zxid of a sync that is sent after this call.
-    async fn sync(&self) -> Result<Zxid, CacheError> {
+    /// The zxid of a sync that is sent after this call, and its epoch.
+    async fn sync(&self) -> Result<(Zxid, u64), CacheError> {
         let (waiting, synced) = oneshot::channel();
         // Without the task, the receiver fails.
         let _ = self.0.syncs.send(waiting);
         match synced.await {
-            Ok(zxid) => Ok(zxid),
+            Ok(synced) => Ok(synced),
             Err(_) => Err(self.0.board.wait_for(|_| false).await.err().unwrap_or(CacheError::Gone)),
         }
     }

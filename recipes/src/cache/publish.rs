@@ -1,6 +1,6 @@
 //! From the task of a cache to its readers: the latest snapshot, and what led to it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
@@ -35,7 +35,32 @@ struct BoardState<T> {
     /// The number of changes in `steps`.
     changes: usize,
     ended: Option<CacheError>,
-    readers: Vec<Waker>,
+    /// Those who wait, in the order in which they came.
+    readers: BTreeMap<u64, Waker>,
+    /// The number of readers so far.
+    numbers: u64,
+}
+
+/// A reader of a board. What would wake it is dropped with it.
+struct Reader<T> {
+    board: Arc<Board<T>>,
+    number: u64,
+}
+
+impl<T> Reader<T> {
+    fn new(board: &Arc<Board<T>>) -> Self {
+        let mut state = locked(&board.0);
+        state.numbers += 1;
+        Self { board: Arc::clone(board), number: state.numbers }
+    }
+}
+
+impl<T> Drop for Reader<T> {
+    fn drop(&mut self) {
+        let waker = locked(&self.board.0).readers.remove(&self.number);
+        // Without the lock, as it may own other readers.
+        drop(waker);
+    }
 }
 
 impl<T> Board<T> {
@@ -46,7 +71,8 @@ impl<T> Board<T> {
             steps: VecDeque::new(),
             changes: 0,
             ended: None,
-            readers: Vec::new(),
+            readers: BTreeMap::new(),
+            numbers: 0,
         }))
     }
 
@@ -81,7 +107,7 @@ impl<T> Board<T> {
     fn wake(mut state: MutexGuard<'_, BoardState<T>>) {
         let readers = mem::take(&mut state.readers);
         drop(state);
-        readers.into_iter().for_each(Waker::wake);
+        readers.into_values().for_each(Waker::wake);
     }
 
     /// Waits for a snapshot that is `wanted`.
@@ -89,9 +115,10 @@ impl<T> Board<T> {
     /// # Errors
     /// Why the cache has ended, if it has.
     pub(super) async fn wait_for(
-        &self,
+        self: &Arc<Self>,
         mut wanted: impl FnMut(&Snapshot<T>) -> bool,
     ) -> Result<Arc<Snapshot<T>>, CacheError> {
+        let reader = Reader::new(self);
         poll_fn(|cx| {
             let mut state = locked(&self.0);
             if let Some(snapshot) = state.latest.as_ref().filter(|snapshot| wanted(snapshot)) {
@@ -100,7 +127,7 @@ impl<T> Board<T> {
             match &state.ended {
                 Some(error) => Poll::Ready(Err(error.clone())),
                 None => {
-                    state.register(cx);
+                    state.readers.insert(reader.number, cx.waker().clone());
                     Poll::Pending
                 }
             }
@@ -110,12 +137,6 @@ impl<T> Board<T> {
 }
 
 impl<T> BoardState<T> {
-    fn register(&mut self, cx: &Context<'_>) {
-        // A reader that is polled again and again counts once.
-        self.readers.retain(|reader| !reader.will_wake(cx.waker()));
-        self.readers.push(cx.waker().clone());
-    }
-
     /// The snapshot and the changes after step `seen`, if they are kept.
     fn step_after(&self, seen: u64) -> Option<&KeptStep<T>> {
         let first = self.step - self.steps.len() as u64 + 1;
@@ -128,7 +149,7 @@ impl<T> BoardState<T> {
 /// A reader that is slow gets what differs between the snapshot that it has seen last and the latest one: for each znode
 /// the state before and the newest, and never a queue that grows. It does not keep the cache open.
 pub struct CacheChanges<T> {
-    board: Arc<Board<T>>,
+    reader: Reader<T>,
     /// What the items so far add up to.
     seen: Arc<Snapshot<T>>,
     /// The step that has led to it, if one has.
@@ -154,8 +175,8 @@ impl<T> CacheChanges<T> {
         let is_latest = state.latest.as_ref().is_some_and(|latest| Arc::ptr_eq(latest, &seen));
         let step = is_latest.then_some(state.step);
         drop(state);
-        let (board, unread) = (Arc::clone(board), VecDeque::new());
-        Self { board, seen, step, initialized: true, unread, ended: false }
+        let (reader, unread) = (Reader::new(board), VecDeque::new());
+        Self { reader, seen, step, initialized: true, unread, ended: false }
     }
 
     /// Waits for the next change. `None` after the last.
@@ -180,7 +201,7 @@ impl<T> CacheChanges<T> {
             if self.ended {
                 return Poll::Ready(None);
             }
-            let mut state = locked(&self.board.0);
+            let mut state = locked(&self.reader.board.0);
             if let Some((snapshot, changes)) = self.step.and_then(|step| state.step_after(step)) {
                 self.unread.extend(changes.iter().cloned());
                 self.seen = Arc::clone(snapshot);
@@ -209,7 +230,7 @@ impl<T> CacheChanges<T> {
                     self.ended = true;
                 }
                 _ => {
-                    state.register(cx);
+                    state.readers.insert(self.reader.number, cx.waker().clone());
                     return Poll::Pending;
                 }
             }
@@ -228,5 +249,30 @@ impl<T> Stream for CacheChanges<T> {
 impl<T> std::fmt::Debug for CacheChanges<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CacheChanges").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Wake;
+
+    use super::*;
+
+    struct Task;
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn nothing_is_left_of_readers_that_are_dropped_while_they_wait() {
+        let (board, task) = (Arc::new(Board::<()>::new()), Arc::new(Task));
+        let waker = Waker::from(Arc::clone(&task));
+        let mut cx = Context::from_waker(&waker);
+        let (mut waiting, mut changes) =
+            (Box::pin(board.wait_for(|_| true)), CacheChanges::from_nothing(&board));
+        assert!(waiting.as_mut().poll(&mut cx).is_pending() && changes.poll_change(&mut cx).is_pending());
+        drop((waiting, changes, waker));
+        assert_eq!(Arc::strong_count(&task), 1);
     }
 }

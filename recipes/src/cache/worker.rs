@@ -29,19 +29,20 @@ const LEAST_WINDOW: usize = 4;
 /// Bytes of paths in one request that sets one-shot watches, as in the Java client.
 const WATCHES_CHUNK: usize = 128 * 1024;
 
-/// How often to read again what could not be read. Servers report no change of an ACL.
+/// How often to read again what could not be read: servers report no change of an ACL, and a recursive watch none of a
+/// directory whose listing was too large. Such a listing is sent again each time, so not more often.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(60);
 /// How long to wait before sending again what the server was too busy for, or has refused to watch.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Who gets the zxid of a sync.
-pub(super) type SyncWaiter = oneshot::Sender<Zxid>;
+/// Who gets the zxid of a sync, and its epoch.
+pub(super) type SyncWaiter = oneshot::Sender<(Zxid, u64)>;
 
 pub(super) struct Worker<T> {
     sessions: Sessions,
     mirror: Mirror<T>,
     board: Arc<Board<T>>,
-    /// Who asks for the zxid of a sync; closed when the last handle is gone.
+    /// Who asks for a sync; closed when the last handle is gone.
     syncs: mpsc::UnboundedReceiver<SyncWaiter>,
     /// Who waits for a sync that is not sent.
     waiting: Vec<SyncWaiter>,
@@ -103,7 +104,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
     pub(super) async fn run(mut self) {
         let end_on_drop = EndOnDrop(Arc::clone(&self.board));
         let sessions = self.sessions.clone();
-        let (mut number, mut epoch) = (0, 0);
+        let mut number = 0;
         loop {
             let term = tokio::select! {
                 biased;
@@ -119,10 +120,10 @@ impl<T: Send + Sync + 'static> Worker<T> {
                 Err(error) => return end_on_drop.0.end(CacheError::SessionsEnded(error)),
             };
             number = term.number;
-            if mem::replace(&mut epoch, term.epoch) != term.epoch {
-                self.mirror.reset(epoch);
+            if self.mirror.epoch() != term.epoch {
+                self.mirror.reset(term.epoch);
             }
-            // Not the client: a cache does not keep a session open that is to be replaced.
+            // Only the feed is kept, and not the client, which would keep open a session that is to be replaced.
             let mut link = Link::new(term.client.feed());
             drop(term);
             let Err(left) = self.follow(&mut link).await;
@@ -251,7 +252,8 @@ impl<T: Send + Sync + 'static> Worker<T> {
                 match (outcome, zxid) {
                     // Whoever has given up waiting does not need it.
                     (Ok(_), Some(zxid)) => {
-                        waiting.into_iter().for_each(|waiting| _ = waiting.send(zxid));
+                        let synced = (zxid, self.mirror.epoch());
+                        waiting.into_iter().for_each(|waiting| _ = waiting.send(synced));
                     }
                     // Refused by a server that is cut off, for example.
                     _ => {

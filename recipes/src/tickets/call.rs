@@ -1,5 +1,7 @@
 //! [`TicketCall`]: one call for one ticket, its look at the record and the multi that writes it.
 
+use std::mem;
+
 use zoolet_client::{Error, ErrorCode};
 
 use super::error::TicketError;
@@ -28,6 +30,8 @@ pub(super) struct TicketCall<'t> {
     pub(super) retries: RetryPolicy<'t, TicketError>,
     /// Why it is unknown whether the record was written, as long as nothing shows it.
     pub(super) lost_reply: Option<Error>,
+    /// Whether a multi was refused because there is a record, or may have been one.
+    was_recorded: bool,
     guard: Option<&'t Guard>,
 }
 
@@ -39,13 +43,13 @@ pub(crate) struct RunNotes {
     /// Tickets whose records the multi deletes as well.
     pub(crate) spent: Vec<Ticket>,
     /// The error in place of the reply to a copy of the multi, which may be executed late.
-    pub(crate) lost_reply: Option<Error>,
+    pub(crate) late_copy: Option<Error>,
 }
 
 impl RunNotes {
     /// Whether nobody can have written a record.
     fn is_unused(&self) -> bool {
-        self.is_new && self.lost_reply.is_none()
+        self.is_new && self.late_copy.is_none()
     }
 }
 
@@ -86,6 +90,7 @@ impl<'t> TicketCall<'t> {
             notes,
             retries: tickets.retries(),
             lost_reply: None,
+            was_recorded: false,
             guard,
         }
     }
@@ -142,7 +147,7 @@ impl<'t> TicketCall<'t> {
         }
         let Err(error) = multi.commit().await else { return Ok(()) };
         if error.may_have_applied() {
-            self.notes.lost_reply.get_or_insert_with(|| error.clone());
+            self.notes.late_copy.get_or_insert_with(|| error.clone());
         }
         Err(self.failure(error, decision))
     }
@@ -180,7 +185,8 @@ impl<'t> TicketCall<'t> {
         let (tickets, ticket) = (self.tickets, self.ticket);
         // The error to report if this was the last attempt.
         let last = match failure {
-            // The next look shows whether the record is our own.
+            // The next look shows whose the record is, and what became of the ticket, also after the last attempt.
+            CommitFailure::Recorded if !mem::replace(&mut self.was_recorded, true) => return Ok(()),
             CommitFailure::Recorded => TicketError::Pending { ticket },
             CommitFailure::Conflict => {
                 // A multi fails here only if there is no record.
@@ -201,10 +207,6 @@ impl<'t> TicketCall<'t> {
                 self.lost_reply = None;
                 match tickets.create_partition(&ticket, scope).await {
                     Ok(()) => TicketError::Contended { ticket },
-                    Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-                        tickets.forget_scope();
-                        tickets.error(error)
-                    }
                     Err(error) if error.is_retryable() => tickets.error(error),
                     Err(error) => return Err(tickets.error(error)),
                 }

@@ -39,8 +39,8 @@ pub enum TicketError {
         /// The ticket.
         ticket: Ticket,
     },
-    /// Others changed what the work had read, again and again; nothing was executed. Run the ticket again, under a lock if
-    /// this happens often.
+    /// Others changed what the work had read, again and again; nothing was executed so far. After a lost reply an earlier copy
+    /// of the request may still be. Run the ticket again, under a lock if this happens often.
     #[error("ticket {ticket}: what the work had read was changed at every attempt")]
     Contended {
         /// The ticket.

@@ -105,7 +105,7 @@ impl Tickets {
     ///
     /// # Errors
     /// [`TicketError::NotHeld`] if the lock was lost; nothing was begun then. [`TicketError::Unknown`]: begin again.
-    /// Others as of [`run`](Tickets::run), except `Contended`, `Work` and `Pending`.
+    /// Others as of [`run`](Tickets::run), except `Work`.
     /// # Ordering and cancel safety
     /// When it returns, the record names this guard's holder as the owner of the ticket, and the former owner cannot finish
     /// it any more. After a dropped future the ticket may be pending: begin it again.
@@ -283,10 +283,14 @@ impl InProgress<'_> {
                     Err(error) => error,
                 };
                 if check_failed(&error) {
-                    if error.failed_operation().is_some_and(|index| index > fence.len()) {
+                    let failed = error.failed_operation();
+                    if failed.is_some_and(|index| index > fence.len()) {
                         // Somebody has deleted the index entry by hand.
                         indexed = false;
                     } else {
+                        if failed.is_some_and(|index| index < fence.len()) {
+                            guard.note_eviction();
+                        }
                         // The lock is lost, or the record has changed: by ourselves, if a reply was lost.
                         let found = match &lost_reply {
                             Some(_) => tickets.read(&ticket, &mut retries).await?,

@@ -127,8 +127,8 @@ impl Tickets {
         child(&self.partition_path(Partition::of(ticket)), &ticket.to_string())
     }
 
-    /// Deletes a znode of the scope if it is there and empty, without a word.
-    pub(crate) fn forget(&self, path: String) {
+    /// Deletes a znode of the scope if it is there and empty. Nobody waits for the reply.
+    pub(crate) fn delete_quietly(&self, path: String) {
         drop(self.client.unlimited().delete(path).send());
     }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use zoolet_client::Client;
 use zoolet_fixture::FixtureExt as _;
 use zoolet_recipes::{
-    Acquire, Algorithm, Compat, DoubleBarrier, Election, Guard, Lock, MultiLock, RwLock, Semaphore,
+    Acquire, Algorithm, Compat, DoubleBarrier, Election, Guard, Lock, LockError, MultiLock, RwLock, Semaphore,
 };
 
 use crate::common::{DIR, TIMEOUT, queue, settle, world};
@@ -119,6 +119,18 @@ async fn a_waiter_that_is_dropped_has_left_the_queue_for_all_later_requests() {
     let (zk, lock) = world.lock().await;
     let holder = lock.acquire().await.unwrap();
     is_left_by_a_dropped(&zk, holder, || lock.acquire()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_gave_up_after_its_timeout_has_left_the_queue_for_all_later_requests() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let _holder = lock.acquire().await.unwrap();
+    for _ in 0..TIMES {
+        let error = lock.acquire().timeout(TIMEOUT / 10).await.unwrap_err();
+        assert!(matches!(error, LockError::Timeout { .. }), "{error}");
+        assert_eq!(queue(&zk).await.len(), 1, "its znode is there");
+    }
 }
 
 /// The task of a guard may be polled by another thread at the moment of the drop.

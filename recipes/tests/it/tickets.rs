@@ -72,6 +72,31 @@ async fn different_concurrent_tickets_are_all_executed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_last_attempt_that_finds_the_ticket_executed_returns_its_outcome() {
+    let (world, client, tickets) = bank().await;
+    let (ticket, runs) = (tickets.generate(), AtomicUsize::new(0));
+    let other = Tickets::new(&world.client().await, SCOPE);
+    // So that the partition exists.
+    withdraw(&other, &other.generate(), 0).await.unwrap();
+    // What was read is changed at every attempt. At the last one another caller is faster.
+    let outcome = tickets
+        .run(&ticket, "take 30", |mut txn| {
+            let (client, other, run) = (&client, &other, runs.fetch_add(1, SeqCst));
+            async move {
+                txn.get_data(ANN).await?;
+                match run {
+                    15 => assert!(withdraw(other, &ticket, 30).await?.first_time),
+                    _ => drop(client.set_data(ANN, "100").await?),
+                }
+                Ok(txn.done("by us"))
+            }
+        })
+        .await
+        .unwrap();
+    assert_eq!((runs.into_inner(), outcome.first_time, value(&outcome)), (16, false, "70 left"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refusal_is_remembered_even_if_the_work_could_succeed_by_now() {
     let (_world, client, tickets) = bank().await;
     let ticket = tickets.generate();

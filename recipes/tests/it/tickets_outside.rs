@@ -1,6 +1,6 @@
 //! Tickets with effects outside: begun, taken over, and finished by the holder of the lock.
 
-use zoolet_recipes::{Lock, Started, TicketError, Tickets};
+use zoolet_recipes::{HoldState, Lock, LostReason, Started, TicketError, Tickets};
 
 use crate::common::bank::{SCOPE, balance, bank, lock_of, started, unfinished, value, withdraw};
 
@@ -29,11 +29,11 @@ async fn outside_a_ticket_is_begun_and_finished_and_then_settled() {
 #[tokio::test(start_paused = true)]
 async fn outside_the_next_owner_gets_unfinished_and_the_former_owner_cannot_finish() {
     let (world, client, tickets) = bank().await;
-    let guard = lock_of(&client).await;
+    let evicted = lock_of(&client).await;
     let ticket = tickets.generate();
-    let stuck = started(tickets.begin(&guard, &ticket, "pay ann").await.unwrap());
-    // Evicted by an operator, or after a pause that was too long.
-    client.delete(guard.node()).await.unwrap();
+    let stuck = started(tickets.begin(&evicted, &ticket, "pay ann").await.unwrap());
+    // By an operator, or after a pause that was too long.
+    client.delete(evicted.node()).await.unwrap();
 
     let next = world.client().await;
     let (guard, tickets) = (lock_of(&next).await, Tickets::new(&next, SCOPE));
@@ -42,6 +42,7 @@ async fn outside_the_next_owner_gets_unfinished_and_the_former_owner_cannot_fini
     assert!(in_progress.token().get() > pending.token);
     let error = stuck.finish("too late").await.unwrap_err();
     assert!(matches!(error, TicketError::NotHeld { ticket: named } if named == ticket), "{error}");
+    assert_eq!(evicted.state(), HoldState::Lost(LostReason::NodeDeleted));
     in_progress.refuse("a person looks into it").await.unwrap();
     let settled = tickets.outcome(&ticket).await.unwrap().unwrap();
     assert_eq!(settled.value, Err("a person looks into it".into()));
@@ -55,6 +56,7 @@ async fn outside_a_second_call_under_the_same_guard_takes_the_ticket_over() {
     let first = started(tickets.begin(&guard, &ticket, "").await.unwrap());
     let second = unfinished(tickets.begin(&guard, &ticket, "").await.unwrap());
     assert!(matches!(first.finish("first").await, Err(TicketError::NotHeld { .. })));
+    assert_eq!(guard.state(), HoldState::Held);
     second.finish("second").await.unwrap();
     assert_eq!(value(&tickets.outcome(&ticket).await.unwrap().unwrap()), "second");
 }

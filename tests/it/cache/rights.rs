@@ -75,5 +75,17 @@ async fn race_10_a_reply_that_is_too_large_leaves_the_rest_as_it_is() {
         assert!(
             snapshot.contains("/r/many") && snapshot.contains("/r/small") && !snapshot.contains("/r/large")
         );
+
+        // That its data was read says nothing of its children.
+        world.writer.set_data("/r/many", "changed").await.unwrap();
+        let fresh = world.time(cache.fresh()).await.unwrap();
+        assert_eq!(fresh.unreadable().collect::<Vec<_>>(), too_large, "{age:?}");
+        for n in 0..250 {
+            world.writer.delete(format!("/r/many/child-with-a-long-name-{n}")).await.unwrap();
+        }
+        world.writer.set_data("/r/large", "").await.unwrap();
+        world.zk.advance(secs(61)).await.unwrap();
+        world.check(&cache, "/r").await;
+        assert_eq!(cache.snapshot().unreadable().count(), 0);
     }
 }

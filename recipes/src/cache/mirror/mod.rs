@@ -203,7 +203,7 @@ impl<T> Mirror<T> {
         self.base.as_ref().filter(|base| base.epoch == self.epoch)
     }
 
-    /// Reads again what could not be read: nobody reports that an ACL has changed.
+    /// Reads again what could not be read.
     pub(super) fn ask_for_unreadable(&mut self) {
         for path in self.unreadable.keys().cloned().collect::<Vec<_>>() {
             self.find(path);
@@ -217,6 +217,10 @@ impl<T> Mirror<T> {
     /// The zxid since which to ask for changes, and the znodes that were known then: what one-shot watches are set on.
     pub(super) fn known(&self) -> Option<(Zxid, &Nodes<T>)> {
         self.working_base().map(|base| (base.as_of, &base.nodes))
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     pub(super) fn style(&self) -> WatchStyle {

@@ -234,12 +234,12 @@ impl<T> Mirror<T> {
         if self.unreadable.insert(Arc::clone(path), reason) != Some(reason) {
             self.unreadable_changed = true;
         }
-        if matches!(read, Read::List(_)) {
-            return;
-        }
-        // What it was may not be what it is. Its children are listed when it can be read.
-        self.remove_one(path);
+        // Its children are listed when its data has been read again.
         self.unlisted.insert(Arc::clone(path));
+        if !matches!(read, Read::List(_)) {
+            // What it was may not be what it is.
+            self.remove_one(path);
+        }
     }
 
     /// Drops a znode with everything below it.
