@@ -30,9 +30,8 @@ pub(crate) struct RestoredState {
 
 /// Work for the log, which does it in this order.
 pub(crate) enum Work {
-    /// The transactions of a turn, or of a part of one, and about how many bytes they are. In one piece, or the log would sync the
-    /// first of them while the others arrive.
-    /// Then when that was, if it is measured.
+    /// The transactions of a turn, or of a part of one, about how many bytes they are, and when the turn began, if that is measured. In
+    /// one piece, or the log would sync the first of them while the others arrive.
     Txns(SmallVec<[Txn; 1]>, usize, Option<Instant>),
     /// Begin a new log file. The answer comes when everything before is durable; there is none if that fails.
     Roll(oneshot::Sender<()>),
@@ -44,7 +43,7 @@ pub(crate) enum Work {
     Close(Close),
 }
 
-/// When turns have submitted how many transactions.
+/// The begin of each turn, and how many transactions it has submitted.
 pub(crate) type Submitted = Vec<(Instant, u64)>;
 
 /// How the log ends. The greater one counts: the `Drop` that follows a shutdown does not undo its `Clean`.
@@ -135,7 +134,7 @@ impl CommitQueue {
         self.send_locked(state, Work::Restore(Box::new(restored)));
     }
 
-    /// How often that was done.
+    /// How often the state was restored.
     pub(crate) fn restores(&self) -> u64 {
         self.lock().restores
     }
