@@ -134,7 +134,7 @@ impl ReadyLog {
             stop: stop.clone(),
             span: span.clone(),
         };
-        let (zxid, time) = loaded_snapshot(report, clock);
+        let (zxid, time) = loaded_snapshot(report, &*config.disk, clock);
         queue.note_snapshot(zxid, time);
         let log = Log::new(storage, (Arc::clone(queue), work), source, settings);
         let fail = |source| StorageError::Io {
@@ -148,12 +148,11 @@ impl ReadyLog {
 }
 
 /// The zxid of the snapshot that a server has loaded, or has just written as the first one; and when it was written, in seconds since
-/// 1970. Of a simulated disk this is the time of the start.
-fn loaded_snapshot(report: &RecoveryReport, clock: &Clock) -> (Zxid, i64) {
+/// 1970. If the disk does not know, as a simulated one, this is the time of the start.
+fn loaded_snapshot(report: &RecoveryReport, disk: &dyn Disk, clock: &Clock) -> (Zxid, i64) {
     let now = clock.wall_millis() / 1_000;
     let Some((path, zxid)) = &report.snapshot else { return (Zxid(0), now) };
-    let written = std::fs::metadata(path).and_then(|file| file.modified()).ok();
-    let since = written.and_then(|written| written.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let since = disk.modified(path).and_then(|written| written.duration_since(SystemTime::UNIX_EPOCH).ok());
     (*zxid, since.and_then(|since| i64::try_from(since.as_secs()).ok()).unwrap_or(now))
 }
 
@@ -205,7 +204,19 @@ impl LogHandle {
 
 #[cfg(test)]
 mod tests {
+    use zoolet_simdisk::SimulatedDisk;
+
     use super::*;
+
+    #[test]
+    fn a_snapshot_of_a_simulated_disk_does_not_have_the_time_of_a_real_file_of_that_name() {
+        let mut report = RecoveryReport::default();
+        report.snapshot = Some((concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into(), Zxid(1)));
+        let clock = Clock::manual();
+        let now = clock.wall_millis() / 1_000;
+        assert_eq!(loaded_snapshot(&report, &SimulatedDisk::new(1), &clock), (Zxid(1), now));
+        assert_ne!(loaded_snapshot(&report, &RealDisk, &clock).1, now);
+    }
 
     /// An entry has more than its request: each `auth` of an ACL becomes the identities of the client, and a path its owner.
     #[test]
