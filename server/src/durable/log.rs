@@ -17,7 +17,7 @@ use zoolet_proto::Zxid;
 use zoolet_storage::{Storage, StorageError};
 
 use crate::durable::disk_thread::spawn;
-use crate::durable::queue::{Close, CommitQueue, RestoredState, SnapshotRequest, Submitted, Work};
+use crate::durable::queue::{Amount, Close, CommitQueue, RestoredState, SnapshotRequest, Submitted, Work};
 use crate::durable::snapshot::{Outcome, Pace, SnapshotJob, SnapshotSource};
 use crate::durable::spare::SpareThread;
 
@@ -34,7 +34,7 @@ pub(crate) struct Log {
     settings: LogSettings,
     /// The last transaction that was appended and not synced, and the bytes of all of them.
     unsynced: Option<Zxid>,
-    unsynced_bytes: usize,
+    unsynced_amount: Amount,
     /// When they were submitted and when the log took them, if that is measured.
     submitted: Submitted,
     taken: Option<Instant>,
@@ -86,7 +86,7 @@ impl Log {
             source,
             settings,
             unsynced: None,
-            unsynced_bytes: 0,
+            unsynced_amount: Amount::default(),
             submitted: Submitted::new(),
             taken: None,
             generation: 0,
@@ -166,7 +166,8 @@ impl Log {
                     self.storage.append(txn)?;
                 }
                 self.unsynced = txns.last().map(|txn| txn.zxid);
-                self.unsynced_bytes += bytes;
+                self.unsynced_amount.txns += txns.len() as u64;
+                self.unsynced_amount.bytes += bytes;
             }
             Work::Roll(done) => {
                 self.commit()?;
@@ -197,7 +198,7 @@ impl Log {
             self.queue.count(|counts| counts.slow_syncs += 1);
         }
         let taken = self.taken.take().unwrap_or(begun);
-        self.queue.advance(self.generation, last, mem::take(&mut self.unsynced_bytes), |measures| {
+        self.queue.advance(self.generation, last, mem::take(&mut self.unsynced_amount), |measures| {
             measures.synced(&self.submitted, taken, begun, ended);
         });
         self.submitted.clear();
@@ -216,7 +217,7 @@ impl Log {
         tracing::info!(%zxid, znodes = published.znodes, bytes = published.len, "state restored from a snapshot");
         self.snapshot = Some(zxid);
         self.queue.note_snapshot(zxid, self.settings.clock.wall_millis() / 1_000);
-        self.queue.advance(self.generation, zxid, 0, |_| {});
+        self.queue.advance(self.generation, zxid, Amount::default(), |_| {});
         Ok(())
     }
 
@@ -318,7 +319,7 @@ impl Log {
     /// other one begins.
     fn reopen(&mut self, generation: u64, storage: Storage) {
         self.generation = generation;
-        (self.unsynced, self.unsynced_bytes) = (None, 0);
+        (self.unsynced, self.unsynced_amount) = (None, Amount::default());
         (self.submitted, self.taken) = (Submitted::new(), None);
         self.waiting.clear();
         self.requests.clear();
