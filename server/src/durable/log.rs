@@ -32,7 +32,7 @@ pub(crate) struct Log {
     work: mpsc::UnboundedReceiver<Work>,
     source: Arc<dyn SnapshotSource>,
     settings: LogSettings,
-    /// The last transaction that was appended and not synced, and the bytes of all of them.
+    /// The last transaction that was appended and not synced, and the number and bytes of all of them.
     unsynced: Option<Zxid>,
     unsynced_amount: Amount,
     /// When they were submitted and when the log took them, if that is measured.
@@ -146,8 +146,10 @@ impl Log {
         if self.has_failed {
             return;
         }
-        let is_wanted = !self.requests.is_empty() || self.snapshot_is_due();
-        if is_wanted && self.running.is_none() && self.close.is_none() {
+        if self.settings.stop.is_cancelled() || self.close.is_some() {
+            // They learn that the server has stopped. If it has by a turn that panicked, every snapshot would be given up.
+            self.requests.clear();
+        } else if self.running.is_none() && (!self.requests.is_empty() || self.snapshot_is_due()) {
             self.begin_snapshot();
         }
         self.spare.work(&mut self.storage, &self.is_cancelled);
@@ -291,12 +293,8 @@ impl Log {
                 self.waiting.clear();
                 return self.fail(error);
             }
-            Outcome::GivenUp if self.close.is_none() && !self.is_cancelled.load(Ordering::Relaxed) => {
-                // The tree was replaced meanwhile: they get the next one.
-                return self.requests.append(&mut self.waiting);
-            }
-            // They learn that the server has stopped.
-            Outcome::GivenUp => return self.waiting.clear(),
+            // The tree was replaced meanwhile: they get the next one. Or the server has stopped: there is none.
+            Outcome::GivenUp => return self.requests.append(&mut self.waiting),
         };
         for request in self.waiting.drain(..) {
             let _ = request.send(answer.clone());
@@ -328,7 +326,9 @@ impl Log {
     }
 
     fn fail(&mut self, error: StorageError) {
-        // Otherwise it was the end of a simulated disk, which was opened anew.
+        // The turn under way may be that of a simulated crash, which ends the disk first, and then opens the next directory.
+        self.source.last_zxid();
+        // Otherwise it was the end of that disk.
         if self.queue.generation() == self.generation {
             tracing::error!(reason = %error, "the transaction log has failed; the server stops");
             self.has_failed = true;

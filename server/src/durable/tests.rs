@@ -1,5 +1,7 @@
 //! The log and its snapshots without tasks: a test does the work of the log, or leaves it undone.
 
+mod failures;
+
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
@@ -174,24 +176,51 @@ fn a_log_file_ends_with_the_transaction_of_the_snapshot() {
     assert_eq!(begun, [1, 2, 4], "the last file begins with the first transaction after the snapshot");
 }
 
-/// Counts the snapshots that are begun and not ended, and does something in the middle of the first one.
+/// Counts the snapshots that are begun, and those that are not ended. Does something in the middle of the first one.
 struct CountedSource {
     source: Arc<Mutex<Engine>>,
+    begun: AtomicUsize,
     open: AtomicUsize,
     most: AtomicUsize,
-    in_the_middle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    in_the_middle: Act,
+    at_the_end_of_the_turn: Act,
+}
+
+type Act = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+
+impl CountedSource {
+    fn new(source: Arc<Mutex<Engine>>) -> Self {
+        Self {
+            source,
+            begun: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            in_the_middle: Mutex::new(None),
+            at_the_end_of_the_turn: Mutex::new(None),
+        }
+    }
+
+    fn act_in_the_middle(&self, act: impl FnOnce() + Send + 'static) {
+        *self.in_the_middle.lock().expect("no panic") = Some(Box::new(act));
+    }
+
+    /// Whoever looks at the state in the middle of a turn waits for its end.
+    fn act_at_the_end_of_the_turn(&self, act: impl FnOnce() + Send + 'static) {
+        *self.at_the_end_of_the_turn.lock().expect("no panic") = Some(Box::new(act));
+    }
 }
 
 impl SnapshotSource for CountedSource {
     fn begin(&self, begun: Box<dyn FnOnce() + '_>) -> Option<SnapshotStart> {
+        self.begun.fetch_add(1, Relaxed);
         self.most.fetch_max(self.open.fetch_add(1, Relaxed) + 1, Relaxed);
         self.source.begin(begun)
     }
 
-    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
+    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> Option<bool> {
         if let Some(act) = self.in_the_middle.lock().expect("no panic").take() {
             act();
-            return true;
+            return Some(true);
         }
         self.source.slice(take)
     }
@@ -202,8 +231,24 @@ impl SnapshotSource for CountedSource {
     }
 
     fn last_zxid(&self) -> Zxid {
+        if let Some(act) = self.at_the_end_of_the_turn.lock().expect("no panic").take() {
+            act();
+        }
         self.source.last_zxid()
     }
+}
+
+#[test]
+fn what_waits_for_the_disk_is_counted_and_not_the_zxids_that_a_restore_skips() {
+    let Scene { disk, queue, .. } = Scene::new();
+    queue.submit([txn(2), txn(3)].into_iter(), None);
+    let spool = SnapshotSpool::create(Arc::new(disk), &PathBuf::from("/data/version-2")).expect("a file");
+    let header = SnapshotHeader::new(Zxid(1_000), None, Vec::new());
+    queue.restore(RestoredState { spool, header, sessions: Vec::new() });
+    assert_eq!(queue.metrics().queued, 2);
+    let amount = Amount { txns: 2, ..Amount::default() };
+    queue.advance(0, Zxid(3), amount, |_| ());
+    assert_eq!(queue.metrics().queued, 0);
 }
 
 /// Two at a time would take their slices from the same walk over the tree.
@@ -218,12 +263,8 @@ async fn a_snapshot_of_a_directory_that_was_reopened_ends_before_the_next_one_be
             queue.send(Work::Snapshot(second.0));
         }
     };
-    let source = Arc::new(CountedSource {
-        source: engine,
-        open: AtomicUsize::new(0),
-        most: AtomicUsize::new(0),
-        in_the_middle: Mutex::new(Some(Box::new(reopen))),
-    });
+    let source = Arc::new(CountedSource::new(engine));
+    source.act_in_the_middle(reopen);
     let log = Log::new(storage, (Arc::clone(&queue), work), Arc::clone(&source) as _, settings());
     let ended = CancellationToken::new();
     log.start(&ended).expect("a task");
@@ -238,19 +279,6 @@ async fn a_snapshot_of_a_directory_that_was_reopened_ends_before_the_next_one_be
 #[test]
 fn what_a_log_reports_that_was_reopened_meanwhile_is_void() {
     let Scene { disk, storage, queue, .. } = Scene::new();
-#[test]
-fn what_waits_for_the_disk_is_counted_and_not_the_zxids_that_a_restore_skips() {
-    let Scene { disk, queue, .. } = Scene::new();
-    queue.submit([txn(2), txn(3)].into_iter(), None);
-    let spool = SnapshotSpool::create(Arc::new(disk), &PathBuf::from("/data/version-2")).expect("a file");
-    let header = SnapshotHeader::new(Zxid(1_000), None, Vec::new());
-    queue.restore(RestoredState { spool, header, sessions: Vec::new() });
-    assert_eq!(queue.metrics().queued, 2);
-    let amount = Amount { txns: 2, ..Amount::default() };
-    queue.advance(0, Zxid(3), amount, |_| ());
-    assert_eq!(queue.metrics().queued, 0);
-}
-
     drop(storage);
     queue.submit([txn(2), txn(3)].into_iter(), None);
     let (storage, _) = open(&disk);

@@ -227,8 +227,8 @@ fn write(shared: &Shared, dir: &SnapshotDir) -> Result<Option<Zxid>, StorageErro
     let zxid = header.zxid;
     header.digest = None;
     let mut writer = dir.begin(header, &sessions)?;
-    let (mut digest, mut slice, mut more) = (0_u64, Vec::with_capacity(SLICE), true);
-    while more {
+    let (mut digest, mut slice, mut more) = (0_u64, Vec::with_capacity(SLICE), Some(true));
+    while more == Some(true) {
         more = source.slice(&mut |record| slice.push(record));
         for record in slice.drain(..) {
             digest = digest.wrapping_add(record.digest());
