@@ -43,8 +43,8 @@ pub(crate) struct Log {
     /// The newest snapshot.
     snapshot: Option<Zxid>,
     running: Option<Running>,
-    /// When the last one began.
-    snapshot_begun: Option<Instant>,
+    /// When the last one began, and the last transaction then.
+    snapshot_begun: Option<(Instant, Zxid)>,
     /// Those who wait for the snapshot that is under way, and for the next one.
     waiting: Vec<SnapshotRequest>,
     requests: Vec<SnapshotRequest>,
@@ -224,9 +224,12 @@ impl Log {
     }
 
     fn snapshot_is_due(&self) -> bool {
-        // A simulated run does not depend on time.
-        let is_early =
-            |begun| self.storage.disk().blocks() && self.settings.clock.now() - begun < SNAPSHOT_INTERVAL;
+        let is_early = |(begun, last)| {
+            // One that cannot begin is not tried again and again.
+            last == self.storage.last_zxid()
+                // A simulated run does not depend on time.
+                || self.storage.disk().blocks() && self.settings.clock.now() - begun < SNAPSHOT_INTERVAL
+        };
         self.storage.snapshot_is_due() && !self.snapshot_begun.is_some_and(is_early)
     }
 
@@ -236,7 +239,7 @@ impl Log {
             return self.answer(Outcome::Written(zxid));
         }
         // Also if it cannot begin: the next attempt is not made at once.
-        self.snapshot_begun = Some(self.settings.clock.now());
+        self.note_snapshot_begun();
         let job = self.job();
         let disk = self.storage.disk();
         let pace = if disk.blocks() { Pace::Rest } else { Pace::Yield };
@@ -251,6 +254,10 @@ impl Log {
                 self.answer(Outcome::Failed(error));
             }
         }
+    }
+
+    fn note_snapshot_begun(&mut self) {
+        self.snapshot_begun = Some((self.settings.clock.now(), self.storage.last_zxid()));
     }
 
     fn job(&self) -> SnapshotJob {
@@ -280,7 +287,7 @@ impl Log {
                 if self.snapshot.replace(zxid) != Some(zxid) {
                     self.queue.note_snapshot(zxid, self.settings.clock.wall_millis() / 1_000);
                     let now = self.settings.clock.now();
-                    self.queue.count_snapshot(now, now - self.snapshot_begun.unwrap_or(now));
+                    self.queue.count_snapshot(now, now - self.snapshot_begun.map_or(now, |(begun, _)| begun));
                 }
                 Ok(zxid)
             }
@@ -307,7 +314,7 @@ impl Log {
             return;
         }
         if self.snapshot != Some(self.source.last_zxid()) {
-            self.snapshot_begun = Some(self.settings.clock.now());
+            self.note_snapshot_begun();
             let outcome = self.job().write(Pace::AtOnce).await;
             self.answer(outcome);
         }
@@ -321,7 +328,7 @@ impl Log {
         (self.submitted, self.taken) = (Submitted::new(), None);
         self.waiting.clear();
         self.requests.clear();
-        self.snapshot = storage.loaded_snapshot();
+        (self.snapshot, self.snapshot_begun) = (storage.loaded_snapshot(), None);
         self.storage = storage;
     }
 

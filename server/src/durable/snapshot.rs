@@ -87,8 +87,10 @@ pub(crate) enum Pace {
 impl SnapshotJob {
     /// Writes it.
     pub(crate) async fn write(&self, pace: Pace) -> Outcome {
-        if let Err(error) = self.dir.sync_log() {
-            return Outcome::LogFailed(error);
+        match self.dir.sync_log() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Outcome::LogFailed(error),
+            Err(error) => return Outcome::Failed(error),
         }
         match self.copy(pace).await {
             Ok(Some(zxid)) => Outcome::Written(zxid),

@@ -1,5 +1,8 @@
 //! Turns, disks and processes that fail.
 
+use zoolet_simdisk::{DiskFault, DiskOp};
+use zoolet_storage::Durability;
+
 use super::*;
 
 /// Nobody may rely on the state that it has left, and nobody waits for ever for a snapshot of it.
@@ -51,4 +54,33 @@ fn a_log_that_fails_while_a_crash_is_simulated_does_not_stop_the_server() {
     log.handle(&mut vec![Work::Txns([txn(2)].into_iter().collect(), 0, None)]);
     assert!(!stop.is_cancelled());
     assert_eq!(queue.generation(), 1);
+}
+
+/// Nothing on disk is in doubt, as after a failed sync.
+#[tokio::test]
+async fn a_log_that_cannot_be_opened_to_sync_it_costs_the_snapshot_and_not_the_server() {
+    let Scene { disk, storage, queue, engine, .. } = Scene::new();
+    drop(storage);
+    let mut options = StorageOptions::new("/data");
+    options.durability = Durability::Os;
+    options.snapshot_after_txns = 3;
+    let (storage, _) = zoolet_storage::open(Arc::new(disk.clone()), options).expect("a directory");
+    let (queue, work) = CommitQueue::new(queue.durable());
+    let log = Log::new(storage, (Arc::clone(&queue), work), engine, settings());
+    log.start(&CancellationToken::new()).expect("a task");
+    queue.submit([txn(2)].into_iter(), None);
+    assert!(queue.all_durable().await);
+    let fault = disk.place(DiskOp::Open.on("log.*"), DiskFault::Fail).expect("a fault");
+    for (zxid, errors) in [(3, 1), (4, 2)] {
+        queue.submit([txn(zxid)].into_iter(), None);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(queue.all_durable().await, "{zxid}");
+        assert_eq!(queue.metrics().snapshot_errors, errors, "one attempt for each batch");
+    }
+    disk.remove_fault(fault);
+    disk.place(DiskOp::Sync.on("log.*"), DiskFault::Fail).expect("a fault");
+    queue.submit([txn(5)].into_iter(), None);
+    queue.failed().await;
 }
