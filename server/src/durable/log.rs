@@ -210,10 +210,10 @@ impl Log {
     /// Makes another state durable than what the log leads to: at any moment a crash leaves the one or the other, as the name of the
     /// snapshot decides.
     fn restore(&mut self, restored: &RestoredState) -> Result<(), StorageError> {
-        self.commit()?;
-        self.storage.roll()?;
         let RestoredState { spool, header, sessions } = restored;
         let zxid = header.zxid;
+        self.commit()?;
+        self.storage.begin_restore(zxid)?;
         let published = spool.publish(&self.storage.snapshots(), header.clone(), sessions)?;
         self.storage.go_on_after(zxid)?;
         tracing::info!(%zxid, znodes = published.znodes, bytes = published.len, "state restored from a snapshot");

@@ -79,7 +79,9 @@ pub fn open_with(
     }
     repair(&*disk, &layout, &listing, &findings)?;
     check_writable(&*disk, &layout)?;
-    let needs_no_log = marks::update(&*disk, &layout, &listing)?;
+    // Those that are removed have no transaction.
+    let has_log = listing.logs.len() > findings.repairs.remove.len();
+    marks::update(&*disk, &layout, has_log)?;
     let snapshots = SnapshotDir::new(Arc::clone(&disk), &options);
     if let Some(path) = &findings.valid {
         snapshots.add_valid(path);
@@ -89,7 +91,7 @@ pub fn open_with(
     }
     let Recovered { report, .. } = &findings.recovered;
     let mut storage = Storage::new(disk, &options, &layout, listing.has_epochs, snapshots, report, locks);
-    storage.marked = needs_no_log.then(|| layout.snapshot_dir.clone());
+    storage.has_log = has_log;
     Ok((storage, findings.recovered))
 }
 
