@@ -89,6 +89,10 @@ pub fn open_with(
     if findings.is_new {
         write_first_snapshot(&snapshots, &mut findings.recovered.tree)?;
     }
+    // It is used up now, and not before.
+    if let Some(path) = &listing.initialize {
+        disk.remove(path).map_err(StorageError::io("remove", path))?;
+    }
     let Recovered { report, .. } = &findings.recovered;
     let mut storage = Storage::new(disk, &options, &layout, listing.has_epochs, snapshots, report, locks);
     storage.has_log = has_log;
@@ -304,7 +308,7 @@ fn repair(
     }
     // Of an empty directory the snapshot 0 that Apache did not finish.
     let unfinished = listing.snapshots.iter().filter(|_| findings.is_new).map(|file| &file.path);
-    for path in remove.iter().chain(&listing.leftovers).chain(unfinished).chain(&listing.initialize) {
+    for path in remove.iter().chain(&listing.leftovers).chain(unfinished) {
         disk.remove(path).map_err(StorageError::io("remove", path))?;
     }
     for dir in layout.dirs() {
