@@ -36,6 +36,7 @@ pub(crate) struct DurableConfig {
 pub(crate) struct ReadyLog {
     storage: Storage,
     work: mpsc::UnboundedReceiver<Work>,
+    config: DurableConfig,
     pub(crate) handle: LogHandle,
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct LogHandle {
     pub(crate) queue: Arc<CommitQueue>,
     /// Cancelled when it has ended and its files are closed.
     pub(crate) ended: CancellationToken,
-    pub(crate) config: DurableConfig,
+    pub(crate) options: StorageOptions,
     /// Whether zxids must stay in their epoch.
     pub(crate) keeps_epoch: bool,
     /// What was found when the directory was loaded.
@@ -89,12 +90,12 @@ impl DurableConfig {
                     let handle = LogHandle {
                         queue,
                         ended: CancellationToken::new(),
-                        config: self,
+                        options: self.options.clone(),
                         keeps_epoch: storage.keeps_epoch(),
                         report: recovered.report.clone(),
                         load_time: begun.elapsed(),
                     };
-                    return Ok((ReadyLog { storage, work, handle }, recovered));
+                    return Ok((ReadyLog { storage, work, config: self, handle }, recovered));
                 }
             }
         }
@@ -115,7 +116,7 @@ pub(crate) fn restore(mut core: CoreConfig, recovered: Recovered, now: Millis) -
 
 impl ReadyLog {
     pub(crate) fn gate(&self) -> DurabilityGate {
-        DurabilityGate::new(Arc::clone(&self.handle.queue), self.handle.config.clone())
+        DurabilityGate::new(Arc::clone(&self.handle.queue), self.config.clone())
     }
 
     pub(crate) fn start(
@@ -125,8 +126,8 @@ impl ReadyLog {
         stop: &CancellationToken,
         span: &Span,
     ) -> Result<LogHandle, StorageError> {
-        let Self { storage, work, handle } = self;
-        let LogHandle { queue, ended, config, report, .. } = &handle;
+        let Self { storage, work, config, handle } = self;
+        let LogHandle { queue, ended, report, .. } = &handle;
         let settings = LogSettings {
             slow_sync: config.options.slow_sync,
             retain: config.options.retain,
@@ -178,17 +179,17 @@ impl LogHandle {
         outcome.await.map_err(|_| SnapshotError::Stopped)?.map_err(SnapshotError::Storage)
     }
 
-    /// The snapshots of the directory.
-    pub(crate) fn snapshots(&self) -> SnapshotDir {
-        SnapshotDir::new(Arc::clone(&self.config.disk), &self.config.options)
+    /// The snapshots of the directory, which is on this disk.
+    pub(crate) fn snapshots(&self, disk: &Arc<dyn Disk>) -> SnapshotDir {
+        SnapshotDir::new(Arc::clone(disk), &self.options)
     }
 
-    pub(crate) async fn dirs(&self) -> DirectorySizes {
-        let (disk, options) = (Arc::clone(&self.config.disk), self.config.options.clone());
+    pub(crate) async fn dirs(&self, disk: Arc<dyn Disk>) -> DirectorySizes {
+        let (on, options) = (Arc::clone(&disk), self.options.clone());
         let look = move || {
             let (data, log) = (options.snapshot_dir(), options.log_file_dir());
             let size = |dir: &Path| {
-                let entries = disk.list(dir).unwrap_or_default();
+                let entries = on.list(dir).unwrap_or_default();
                 entries.iter().map(|entry| entry.len).sum()
             };
             DirectorySizes {
@@ -198,7 +199,7 @@ impl LogHandle {
                 log: log.display().to_string(),
             }
         };
-        disk_thread::run(&*self.config.disk, look).await
+        disk_thread::run(&*disk, look).await
     }
 }
 
