@@ -7,8 +7,7 @@ use super::*;
 
 /// Nobody may rely on the state that it has left, and nobody waits for ever for a snapshot of it.
 #[tokio::test]
-async fn after_a_turn_that_panicked_a_snapshot_is_given_up_and_who_asked_for_one_learns_that_the_server_has_stopped()
- {
+async fn after_a_turn_that_panicked_nobody_waits_for_a_snapshot_and_none_is_written() {
     for in_the_middle in [true, false] {
         let Scene { disk, storage, queue, work, engine } = Scene::new();
         let settings = settings();
