@@ -188,8 +188,9 @@ impl SnapshotSource for Mutex<Engine> {
         Some(start)
     }
 
-    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
-        locked(self).bus.core_mut().next_slice(SLICE, SLICE_BYTES, take)
+    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> Option<bool> {
+        let mut engine = locked(self);
+        (!engine.in_turn).then(|| engine.bus.core_mut().next_slice(SLICE, SLICE_BYTES, take))
     }
 
     fn end(&self) {

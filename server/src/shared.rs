@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, Millis, Origin, SessionSecret, StateMachine};
+use zoolet_storage::disk::Disk;
 
 use crate::audit;
 use crate::bus::Bus;
@@ -287,6 +288,11 @@ impl Shared {
         self.stop.cancel();
         self.tasks.close();
         self.registry.abort_all();
+    }
+
+    /// The log, and the disk that it is on: after a simulated crash that of the next process.
+    pub(crate) fn log_and_disk(&self) -> Option<(&LogHandle, Arc<dyn Disk>)> {
+        self.log.as_ref().zip(locked(&self.engine).bus.disk().cloned())
     }
 
     /// Ends the log, after all turns, and waits until its files are closed.

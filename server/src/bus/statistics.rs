@@ -49,7 +49,7 @@ impl Bus {
         for executed in executed.drain(..) {
             let held_until = self.conns.get(&executed.conn).map_or(Zxid(0), |conn| conn.held_until);
             match &mut self.gate {
-                Some(gate) if held_until > gate.rule.durable => gate.hold_count(held_until, executed),
+                Some(gate) if held_until > gate.rule.durable => gate.count_when_durable(held_until, executed),
                 _ => self.count_answered(now, at, &executed),
             }
         }

@@ -104,8 +104,8 @@ impl DurabilityGate {
         self.waiting.entry(first).or_default().peers.push(peer);
     }
 
-    /// Keeps requests until the transaction is durable that the last of their replies waits for.
-    pub(crate) fn hold_count(&mut self, until: Zxid, executed: Executed) {
+    /// Has requests counted as answered when the transaction is durable that the last of their replies waits for.
+    pub(crate) fn count_when_durable(&mut self, until: Zxid, executed: Executed) {
         self.waiting.entry(until).or_default().executed.push(executed);
     }
 }
@@ -133,7 +133,7 @@ mod tests {
                 last: None,
                 zxid: Zxid(until),
             };
-            gate.hold_count(Zxid(until), executed);
+            gate.count_when_durable(Zxid(until), executed);
         }
         let reopen = |gate: &mut DurabilityGate, disk: SimulatedDisk| {
             gate.reopen(CoreConfig::default(), Millis(0), Arc::new(disk)).expect("an empty directory").1

@@ -17,7 +17,7 @@ use zoolet_proto::Zxid;
 use zoolet_storage::{Storage, StorageError};
 
 use crate::durable::disk_thread::spawn;
-use crate::durable::queue::{Close, CommitQueue, RestoredState, SnapshotRequest, Submitted, Work};
+use crate::durable::queue::{Amount, Close, CommitQueue, RestoredState, SnapshotRequest, Submitted, Work};
 use crate::durable::snapshot::{Outcome, Pace, SnapshotJob, SnapshotSource};
 use crate::durable::spare::SpareThread;
 
@@ -32,9 +32,9 @@ pub(crate) struct Log {
     work: mpsc::UnboundedReceiver<Work>,
     source: Arc<dyn SnapshotSource>,
     settings: LogSettings,
-    /// The last transaction that was appended and not synced, and the bytes of all of them.
+    /// The last transaction that was appended and not synced, and the number and bytes of all of them.
     unsynced: Option<Zxid>,
-    unsynced_bytes: usize,
+    unsynced_amount: Amount,
     /// When they were submitted and when the log took them, if that is measured.
     submitted: Submitted,
     taken: Option<Instant>,
@@ -43,8 +43,8 @@ pub(crate) struct Log {
     /// The newest snapshot.
     snapshot: Option<Zxid>,
     running: Option<Running>,
-    /// When the last one began.
-    snapshot_begun: Option<Instant>,
+    /// When the last one began, and the last transaction then.
+    snapshot_begun: Option<(Instant, Zxid)>,
     /// Those who wait for the snapshot that is under way, and for the next one.
     waiting: Vec<SnapshotRequest>,
     requests: Vec<SnapshotRequest>,
@@ -86,7 +86,7 @@ impl Log {
             source,
             settings,
             unsynced: None,
-            unsynced_bytes: 0,
+            unsynced_amount: Amount::default(),
             submitted: Submitted::new(),
             taken: None,
             generation: 0,
@@ -146,8 +146,10 @@ impl Log {
         if self.has_failed {
             return;
         }
-        let is_wanted = !self.requests.is_empty() || self.snapshot_is_due();
-        if is_wanted && self.running.is_none() && self.close.is_none() {
+        if self.settings.stop.is_cancelled() || self.close.is_some() {
+            // They learn that the server has stopped. If it has by a turn that panicked, every snapshot would be given up.
+            self.requests.clear();
+        } else if self.running.is_none() && (!self.requests.is_empty() || self.snapshot_is_due()) {
             self.begin_snapshot();
         }
         self.spare.work(&mut self.storage, &self.is_cancelled);
@@ -166,7 +168,8 @@ impl Log {
                     self.storage.append(txn)?;
                 }
                 self.unsynced = txns.last().map(|txn| txn.zxid);
-                self.unsynced_bytes += bytes;
+                self.unsynced_amount.txns += txns.len() as u64;
+                self.unsynced_amount.bytes += bytes;
             }
             Work::Roll(done) => {
                 self.commit()?;
@@ -197,7 +200,7 @@ impl Log {
             self.queue.count(|counts| counts.slow_syncs += 1);
         }
         let taken = self.taken.take().unwrap_or(begun);
-        self.queue.advance(self.generation, last, mem::take(&mut self.unsynced_bytes), |measures| {
+        self.queue.advance(self.generation, last, mem::take(&mut self.unsynced_amount), |measures| {
             measures.synced(&self.submitted, taken, begun, ended);
         });
         self.submitted.clear();
@@ -207,23 +210,26 @@ impl Log {
     /// Makes another state durable than what the log leads to: at any moment a crash leaves the one or the other, as the name of the
     /// snapshot decides.
     fn restore(&mut self, restored: &RestoredState) -> Result<(), StorageError> {
-        self.commit()?;
-        self.storage.roll()?;
         let RestoredState { spool, header, sessions } = restored;
         let zxid = header.zxid;
+        self.commit()?;
+        self.storage.begin_restore(zxid)?;
         let published = spool.publish(&self.storage.snapshots(), header.clone(), sessions)?;
         self.storage.go_on_after(zxid)?;
         tracing::info!(%zxid, znodes = published.znodes, bytes = published.len, "state restored from a snapshot");
         self.snapshot = Some(zxid);
         self.queue.note_snapshot(zxid, self.settings.clock.wall_millis() / 1_000);
-        self.queue.advance(self.generation, zxid, 0, |_| {});
+        self.queue.advance(self.generation, zxid, Amount::default(), |_| {});
         Ok(())
     }
 
     fn snapshot_is_due(&self) -> bool {
-        // A simulated run does not depend on time.
-        let is_early =
-            |begun| self.storage.disk().blocks() && self.settings.clock.now() - begun < SNAPSHOT_INTERVAL;
+        let is_early = |(begun, last)| {
+            // One that cannot begin is not tried again and again.
+            last == self.storage.last_zxid()
+                // A simulated run does not depend on time.
+                || self.storage.disk().blocks() && self.settings.clock.now() - begun < SNAPSHOT_INTERVAL
+        };
         self.storage.snapshot_is_due() && !self.snapshot_begun.is_some_and(is_early)
     }
 
@@ -233,7 +239,7 @@ impl Log {
             return self.answer(Outcome::Written(zxid));
         }
         // Also if it cannot begin: the next attempt is not made at once.
-        self.snapshot_begun = Some(self.settings.clock.now());
+        self.note_snapshot_begun();
         let job = self.job();
         let disk = self.storage.disk();
         let pace = if disk.blocks() { Pace::Rest } else { Pace::Yield };
@@ -248,6 +254,10 @@ impl Log {
                 self.answer(Outcome::Failed(error));
             }
         }
+    }
+
+    fn note_snapshot_begun(&mut self) {
+        self.snapshot_begun = Some((self.settings.clock.now(), self.storage.last_zxid()));
     }
 
     fn job(&self) -> SnapshotJob {
@@ -277,7 +287,7 @@ impl Log {
                 if self.snapshot.replace(zxid) != Some(zxid) {
                     self.queue.note_snapshot(zxid, self.settings.clock.wall_millis() / 1_000);
                     let now = self.settings.clock.now();
-                    self.queue.count_snapshot(now, now - self.snapshot_begun.unwrap_or(now));
+                    self.queue.count_snapshot(now, now - self.snapshot_begun.map_or(now, |(begun, _)| begun));
                 }
                 Ok(zxid)
             }
@@ -290,12 +300,8 @@ impl Log {
                 self.waiting.clear();
                 return self.fail(error);
             }
-            Outcome::GivenUp if self.close.is_none() && !self.is_cancelled.load(Ordering::Relaxed) => {
-                // The tree was replaced meanwhile: they get the next one.
-                return self.requests.append(&mut self.waiting);
-            }
-            // They learn that the server has stopped.
-            Outcome::GivenUp => return self.waiting.clear(),
+            // The tree was replaced meanwhile: they get the next one. Or the server has stopped: there is none.
+            Outcome::GivenUp => return self.requests.append(&mut self.waiting),
         };
         for request in self.waiting.drain(..) {
             let _ = request.send(answer.clone());
@@ -308,7 +314,7 @@ impl Log {
             return;
         }
         if self.snapshot != Some(self.source.last_zxid()) {
-            self.snapshot_begun = Some(self.settings.clock.now());
+            self.note_snapshot_begun();
             let outcome = self.job().write(Pace::AtOnce).await;
             self.answer(outcome);
         }
@@ -318,16 +324,18 @@ impl Log {
     /// other one begins.
     fn reopen(&mut self, generation: u64, storage: Storage) {
         self.generation = generation;
-        (self.unsynced, self.unsynced_bytes) = (None, 0);
+        (self.unsynced, self.unsynced_amount) = (None, Amount::default());
         (self.submitted, self.taken) = (Submitted::new(), None);
         self.waiting.clear();
         self.requests.clear();
-        self.snapshot = storage.loaded_snapshot();
+        (self.snapshot, self.snapshot_begun) = (storage.loaded_snapshot(), None);
         self.storage = storage;
     }
 
     fn fail(&mut self, error: StorageError) {
-        // Otherwise it was the end of a simulated disk, which was opened anew.
+        // The turn under way may be that of a simulated crash, which ends the disk first, and then opens the next directory.
+        self.source.last_zxid();
+        // Otherwise it was the end of that disk.
         if self.queue.generation() == self.generation {
             tracing::error!(reason = %error, "the transaction log has failed; the server stops");
             self.has_failed = true;

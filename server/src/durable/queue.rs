@@ -30,9 +30,8 @@ pub(crate) struct RestoredState {
 
 /// Work for the log, which does it in this order.
 pub(crate) enum Work {
-    /// The transactions of a turn, or of a part of one, and about how many bytes they are. In one piece, or the log would sync the
-    /// first of them while the others arrive.
-    /// Then when that was, if it is measured.
+    /// The transactions of a turn, or of a part of one, about how many bytes they are, and when the turn began, if that is measured. In
+    /// one piece, or the log would sync the first of them while the others arrive.
     Txns(SmallVec<[Txn; 1]>, usize, Option<Instant>),
     /// Begin a new log file. The answer comes when everything before is durable; there is none if that fails.
     Roll(oneshot::Sender<()>),
@@ -44,8 +43,15 @@ pub(crate) enum Work {
     Close(Close),
 }
 
-/// When turns have submitted how many transactions.
+/// The begin of each turn, and how many transactions it has submitted.
 pub(crate) type Submitted = Vec<(Instant, u64)>;
+
+/// A number of transactions, and about how many bytes they are.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Amount {
+    pub(crate) txns: u64,
+    pub(crate) bytes: usize,
+}
 
 /// How the log ends. The greater one counts: the `Drop` that follows a shutdown does not undo its `Clean`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,8 +100,8 @@ struct State {
     durable: Zxid,
     /// The last one whose messages were released to their connections.
     released: Zxid,
-    /// Of transactions that were submitted and are not durable.
-    bytes: usize,
+    /// The transactions that were submitted and are not durable.
+    waiting: Amount,
     counts: LogCounts,
     last_snapshot: Option<LastSnapshot>,
     measures: Option<LogMeasures>,
@@ -121,7 +127,8 @@ impl CommitQueue {
         let bytes = txns.iter().map(|txn| TXN + size(&txn.op)).sum();
         let mut state = self.lock();
         state.last = last;
-        state.bytes += bytes;
+        state.waiting.txns += txns.len() as u64;
+        state.waiting.bytes += bytes;
         state.counts.submitted += txns.len() as u64;
         self.send_locked(state, Work::Txns(txns, bytes, at));
         Some(last)
@@ -135,7 +142,7 @@ impl CommitQueue {
         self.send_locked(state, Work::Restore(Box::new(restored)));
     }
 
-    /// How often that was done.
+    /// How often the state was restored.
     pub(crate) fn restores(&self) -> u64 {
         self.lock().restores
     }
@@ -166,7 +173,8 @@ impl CommitQueue {
     pub(crate) fn reopen(&self, storage: Storage, last: Zxid) {
         let generation = {
             let mut state = self.lock();
-            (state.last, state.durable, state.released, state.bytes) = (last, last, last, 0);
+            (state.last, state.durable, state.released) = (last, last, last);
+            state.waiting = Amount::default();
             state.generation += 1;
             state.generation
         };
@@ -174,13 +182,13 @@ impl CommitQueue {
         self.changed.notify_waiters();
     }
 
-    /// Notes that everything up to `durable` is in the log of that generation, the last `bytes` of it since the last call. Lets
+    /// Notes that everything up to `durable` is in the log of that generation, the last `amount` of it since the last call. Lets
     /// `measure` record how long that took, if it is measured.
     pub(crate) fn advance(
         &self,
         generation: u64,
         durable: Zxid,
-        bytes: usize,
+        amount: Amount,
         measure: impl FnOnce(&mut LogMeasures),
     ) {
         let mut state = self.lock();
@@ -188,7 +196,8 @@ impl CommitQueue {
         if state.generation == generation {
             state.durable = durable;
             // Never below 0: they were added before they were sent, and reports of an earlier generation are void.
-            state.bytes -= bytes;
+            state.waiting.txns -= amount.txns;
+            state.waiting.bytes -= amount.bytes;
             drop(state);
             self.changed.notify_waiters();
         }
@@ -243,8 +252,8 @@ impl CommitQueue {
         let state = self.lock();
         LogMetrics {
             durable_zxid: state.durable,
-            queued: u64::try_from(state.last.0 - state.durable.0).unwrap_or(0),
-            queued_bytes: state.bytes,
+            queued: state.waiting.txns,
+            queued_bytes: state.waiting.bytes,
             submitted: state.counts.submitted,
             slow_syncs: state.counts.slow_syncs,
             has_failed: self.failure.get().is_some(),
@@ -335,7 +344,7 @@ impl CommitQueue {
 
     /// A log that is over makes no room; what is submitted to it is dropped.
     fn has_too_much(&self, state: &State) -> bool {
-        state.bytes > COMMIT_QUEUE && !self.is_over()
+        state.waiting.bytes > COMMIT_QUEUE && !self.is_over()
     }
 
     /// Whether the log has ended or failed.

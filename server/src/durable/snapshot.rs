@@ -32,17 +32,17 @@ const LONGEST_BEGIN: Duration = Duration::from_millis(10);
 
 /// The state that snapshots are taken of, one at a time.
 pub(crate) trait SnapshotSource: Send + Sync {
-    /// Begins a snapshot between two turns, and calls `begun` before the next one. `None` if a turn has panicked: nobody may rely on
-    /// the state that it has left.
+    /// Begins a snapshot between two turns, and calls `begun` before the next one. `None` if a turn has panicked, which has stopped
+    /// the server: nobody may rely on the state that it has left.
     fn begin(&self, begun: Box<dyn FnOnce() + '_>) -> Option<SnapshotStart>;
 
-    /// Passes the next [`SLICE`] of znodes on. Returns whether there are more.
-    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> bool;
+    /// Passes the next [`SLICE`] of znodes on. Returns whether there are more; `None` if a turn has panicked.
+    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> Option<bool>;
 
     /// Ends the snapshot, complete or not.
     fn end(&self);
 
-    /// The last transaction.
+    /// The last transaction. Waits for the end of a turn that is under way.
     fn last_zxid(&self) -> Zxid;
 }
 
@@ -87,8 +87,10 @@ pub(crate) enum Pace {
 impl SnapshotJob {
     /// Writes it.
     pub(crate) async fn write(&self, pace: Pace) -> Outcome {
-        if let Err(error) = self.dir.sync_log() {
-            return Outcome::LogFailed(error);
+        match self.dir.sync_log() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Outcome::LogFailed(error),
+            Err(error) => return Outcome::Failed(error),
         }
         match self.copy(pace).await {
             Ok(Some(zxid)) => Outcome::Written(zxid),
@@ -133,9 +135,7 @@ impl SnapshotJob {
         loop {
             let more = self.source.slice(&mut |record| slice.push(record));
             // After the slice: a directory that was opened anew has no more znodes of this snapshot, which is then not whole.
-            if self.is_given_up() {
-                return Ok(None);
-            }
+            let Some(more) = more.filter(|_| !self.is_given_up()) else { return Ok(None) };
             for record in slice.drain(..) {
                 writer.add(&record)?;
             }

@@ -36,6 +36,7 @@ pub(crate) struct DurableConfig {
 pub(crate) struct ReadyLog {
     storage: Storage,
     work: mpsc::UnboundedReceiver<Work>,
+    config: DurableConfig,
     pub(crate) handle: LogHandle,
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct LogHandle {
     pub(crate) queue: Arc<CommitQueue>,
     /// Cancelled when it has ended and its files are closed.
     pub(crate) ended: CancellationToken,
-    pub(crate) config: DurableConfig,
+    pub(crate) options: StorageOptions,
     /// Whether zxids must stay in their epoch.
     pub(crate) keeps_epoch: bool,
     /// What was found when the directory was loaded.
@@ -89,12 +90,12 @@ impl DurableConfig {
                     let handle = LogHandle {
                         queue,
                         ended: CancellationToken::new(),
-                        config: self,
+                        options: self.options.clone(),
                         keeps_epoch: storage.keeps_epoch(),
                         report: recovered.report.clone(),
                         load_time: begun.elapsed(),
                     };
-                    return Ok((ReadyLog { storage, work, handle }, recovered));
+                    return Ok((ReadyLog { storage, work, config: self, handle }, recovered));
                 }
             }
         }
@@ -115,7 +116,7 @@ pub(crate) fn restore(mut core: CoreConfig, recovered: Recovered, now: Millis) -
 
 impl ReadyLog {
     pub(crate) fn gate(&self) -> DurabilityGate {
-        DurabilityGate::new(Arc::clone(&self.handle.queue), self.handle.config.clone())
+        DurabilityGate::new(Arc::clone(&self.handle.queue), self.config.clone())
     }
 
     pub(crate) fn start(
@@ -125,8 +126,8 @@ impl ReadyLog {
         stop: &CancellationToken,
         span: &Span,
     ) -> Result<LogHandle, StorageError> {
-        let Self { storage, work, handle } = self;
-        let LogHandle { queue, ended, config, report, .. } = &handle;
+        let Self { storage, work, config, handle } = self;
+        let LogHandle { queue, ended, report, .. } = &handle;
         let settings = LogSettings {
             slow_sync: config.options.slow_sync,
             retain: config.options.retain,
@@ -134,7 +135,7 @@ impl ReadyLog {
             stop: stop.clone(),
             span: span.clone(),
         };
-        let (zxid, time) = loaded_snapshot(report, clock);
+        let (zxid, time) = loaded_snapshot(report, &*config.disk, clock);
         queue.note_snapshot(zxid, time);
         let log = Log::new(storage, (Arc::clone(queue), work), source, settings);
         let fail = |source| StorageError::Io {
@@ -148,12 +149,11 @@ impl ReadyLog {
 }
 
 /// The zxid of the snapshot that a server has loaded, or has just written as the first one; and when it was written, in seconds since
-/// 1970. Of a simulated disk this is the time of the start.
-fn loaded_snapshot(report: &RecoveryReport, clock: &Clock) -> (Zxid, i64) {
+/// 1970. If the disk does not know, as a simulated one, this is the time of the start.
+fn loaded_snapshot(report: &RecoveryReport, disk: &dyn Disk, clock: &Clock) -> (Zxid, i64) {
     let now = clock.wall_millis() / 1_000;
     let Some((path, zxid)) = &report.snapshot else { return (Zxid(0), now) };
-    let written = std::fs::metadata(path).and_then(|file| file.modified()).ok();
-    let since = written.and_then(|written| written.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let since = disk.modified(path).and_then(|written| written.duration_since(SystemTime::UNIX_EPOCH).ok());
     (*zxid, since.and_then(|since| i64::try_from(since.as_secs()).ok()).unwrap_or(now))
 }
 
@@ -179,17 +179,17 @@ impl LogHandle {
         outcome.await.map_err(|_| SnapshotError::Stopped)?.map_err(SnapshotError::Storage)
     }
 
-    /// The snapshots of the directory.
-    pub(crate) fn snapshots(&self) -> SnapshotDir {
-        SnapshotDir::new(Arc::clone(&self.config.disk), &self.config.options)
+    /// The snapshots of the directory, which is on this disk.
+    pub(crate) fn snapshots(&self, disk: &Arc<dyn Disk>) -> SnapshotDir {
+        SnapshotDir::new(Arc::clone(disk), &self.options)
     }
 
-    pub(crate) async fn dirs(&self) -> DirectorySizes {
-        let (disk, options) = (Arc::clone(&self.config.disk), self.config.options.clone());
+    pub(crate) async fn dirs(&self, disk: Arc<dyn Disk>) -> DirectorySizes {
+        let (on, options) = (Arc::clone(&disk), self.options.clone());
         let look = move || {
             let (data, log) = (options.snapshot_dir(), options.log_file_dir());
             let size = |dir: &Path| {
-                let entries = disk.list(dir).unwrap_or_default();
+                let entries = on.list(dir).unwrap_or_default();
                 entries.iter().map(|entry| entry.len).sum()
             };
             DirectorySizes {
@@ -199,13 +199,25 @@ impl LogHandle {
                 log: log.display().to_string(),
             }
         };
-        disk_thread::run(&*self.config.disk, look).await
+        disk_thread::run(&*disk, look).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use zoolet_simdisk::SimulatedDisk;
+
     use super::*;
+
+    #[test]
+    fn a_snapshot_of_a_simulated_disk_does_not_have_the_time_of_a_real_file_of_that_name() {
+        let mut report = RecoveryReport::default();
+        report.snapshot = Some((concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into(), Zxid(1)));
+        let clock = Clock::manual();
+        let now = clock.wall_millis() / 1_000;
+        assert_eq!(loaded_snapshot(&report, &SimulatedDisk::new(1), &clock), (Zxid(1), now));
+        assert_ne!(loaded_snapshot(&report, &RealDisk, &clock).1, now);
+    }
 
     /// An entry has more than its request: each `auth` of an ACL becomes the identities of the client, and a path its owner.
     #[test]

@@ -1,5 +1,7 @@
 //! The log and its snapshots without tasks: a test does the work of the log, or leaves it undone.
 
+mod failures;
+
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
@@ -8,7 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use smallvec::SmallVec;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use zoolet_clock::Clock;
@@ -20,7 +21,7 @@ use zoolet_storage::{SnapshotSpool, Storage, StorageOptions};
 
 use crate::bus::Bus;
 use crate::durable::log::{Log, LogSettings};
-use crate::durable::queue::{Close, CommitQueue, RestoredState, Work};
+use crate::durable::queue::{Amount, Close, CommitQueue, RestoredState, Work};
 use crate::durable::snapshot::{Outcome, Pace, SnapshotJob, SnapshotSource, SnapshotStart};
 use crate::durable::start::restore;
 use crate::engine::Engine;
@@ -160,14 +161,14 @@ fn a_snapshot_of_a_tree_that_is_replaced_meanwhile_is_given_up() {
 
 #[test]
 fn a_log_file_ends_with_the_transaction_of_the_snapshot() {
-    let Scene { disk, storage, queue, work, engine } = Scene::new();
-    let mut log = Log::new(storage, (Arc::clone(&queue), work), engine, settings());
-    let txns = |txns: &[i64]| {
-        let txns: SmallVec<_> = txns.iter().map(|zxid| txn(*zxid)).collect();
-        Work::Txns(txns, 0, None)
-    };
+    let Scene { disk, storage, queue, mut work, engine } = Scene::new();
     let (roll, mut rolled) = oneshot::channel();
-    log.handle(&mut vec![txns(&[2, 3]), Work::Roll(roll), txns(&[4, 5])]);
+    queue.submit([2, 3].into_iter().map(txn), None);
+    queue.send(Work::Roll(roll));
+    queue.submit([4, 5].into_iter().map(txn), None);
+    let mut batch: Vec<_> = std::iter::from_fn(|| work.try_recv().ok()).collect();
+    let mut log = Log::new(storage, (Arc::clone(&queue), work), engine, settings());
+    log.handle(&mut batch);
     rolled.try_recv().expect("everything up to it is in the log");
     assert_eq!(queue.durable(), Zxid(5));
     let first = |name: &str| disk.read(format!("/data/version-2/{name}")).is_ok();
@@ -175,24 +176,51 @@ fn a_log_file_ends_with_the_transaction_of_the_snapshot() {
     assert_eq!(begun, [1, 2, 4], "the last file begins with the first transaction after the snapshot");
 }
 
-/// Counts the snapshots that are begun and not ended, and does something in the middle of the first one.
+/// Counts the snapshots that are begun, and those that are not ended. Does something in the middle of the first one.
 struct CountedSource {
     source: Arc<Mutex<Engine>>,
+    begun: AtomicUsize,
     open: AtomicUsize,
     most: AtomicUsize,
-    in_the_middle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    in_the_middle: Act,
+    at_the_end_of_the_turn: Act,
+}
+
+type Act = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+
+impl CountedSource {
+    fn new(source: Arc<Mutex<Engine>>) -> Self {
+        Self {
+            source,
+            begun: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            in_the_middle: Mutex::new(None),
+            at_the_end_of_the_turn: Mutex::new(None),
+        }
+    }
+
+    fn act_in_the_middle(&self, act: impl FnOnce() + Send + 'static) {
+        *self.in_the_middle.lock().expect("no panic") = Some(Box::new(act));
+    }
+
+    /// Whoever looks at the state in the middle of a turn waits for its end.
+    fn act_at_the_end_of_the_turn(&self, act: impl FnOnce() + Send + 'static) {
+        *self.at_the_end_of_the_turn.lock().expect("no panic") = Some(Box::new(act));
+    }
 }
 
 impl SnapshotSource for CountedSource {
     fn begin(&self, begun: Box<dyn FnOnce() + '_>) -> Option<SnapshotStart> {
+        self.begun.fetch_add(1, Relaxed);
         self.most.fetch_max(self.open.fetch_add(1, Relaxed) + 1, Relaxed);
         self.source.begin(begun)
     }
 
-    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
+    fn slice(&self, take: &mut dyn FnMut(ZnodeRecord)) -> Option<bool> {
         if let Some(act) = self.in_the_middle.lock().expect("no panic").take() {
             act();
-            return true;
+            return Some(true);
         }
         self.source.slice(take)
     }
@@ -203,8 +231,24 @@ impl SnapshotSource for CountedSource {
     }
 
     fn last_zxid(&self) -> Zxid {
+        if let Some(act) = self.at_the_end_of_the_turn.lock().expect("no panic").take() {
+            act();
+        }
         self.source.last_zxid()
     }
+}
+
+#[test]
+fn what_waits_for_the_disk_is_counted_and_not_the_zxids_that_a_restore_skips() {
+    let Scene { disk, queue, .. } = Scene::new();
+    queue.submit([txn(2), txn(3)].into_iter(), None);
+    let spool = SnapshotSpool::create(Arc::new(disk), &PathBuf::from("/data/version-2")).expect("a file");
+    let header = SnapshotHeader::new(Zxid(1_000), None, Vec::new());
+    queue.restore(RestoredState { spool, header, sessions: Vec::new() });
+    assert_eq!(queue.metrics().queued, 2);
+    let amount = Amount { txns: 2, ..Amount::default() };
+    queue.advance(0, Zxid(3), amount, |_| ());
+    assert_eq!(queue.metrics().queued, 0);
 }
 
 /// Two at a time would take their slices from the same walk over the tree.
@@ -219,12 +263,8 @@ async fn a_snapshot_of_a_directory_that_was_reopened_ends_before_the_next_one_be
             queue.send(Work::Snapshot(second.0));
         }
     };
-    let source = Arc::new(CountedSource {
-        source: engine,
-        open: AtomicUsize::new(0),
-        most: AtomicUsize::new(0),
-        in_the_middle: Mutex::new(Some(Box::new(reopen))),
-    });
+    let source = Arc::new(CountedSource::new(engine));
+    source.act_in_the_middle(reopen);
     let log = Log::new(storage, (Arc::clone(&queue), work), Arc::clone(&source) as _, settings());
     let ended = CancellationToken::new();
     log.start(&ended).expect("a task");
@@ -243,12 +283,12 @@ fn what_a_log_reports_that_was_reopened_meanwhile_is_void() {
     queue.submit([txn(2), txn(3)].into_iter(), None);
     let (storage, _) = open(&disk);
     queue.reopen(storage, Zxid(1));
-    queue.advance(0, Zxid(3), 0, |_| ());
+    queue.advance(0, Zxid(3), Amount::default(), |_| ());
     assert_eq!(queue.durable(), Zxid(1), "the new log does not have it");
     queue.fail(0, zoolet_storage::StorageError::Failed("late".to_owned()));
     let failed = pin!(queue.failed()).poll(&mut Context::from_waker(Waker::noop()));
     assert!(failed.is_pending(), "{failed:?}");
-    queue.advance(queue.generation(), Zxid(2), 0, |_| ());
+    queue.advance(queue.generation(), Zxid(2), Amount::default(), |_| ());
     assert_eq!(queue.durable(), Zxid(2));
 }
 

@@ -70,10 +70,11 @@ impl Observer {
         let shared = self.shared().ok_or(SnapshotError::Stopped)?;
         let _turn = Arc::clone(&shared.backup).lock_owned().await;
         let storage = |error| SnapshotError::Storage(Arc::new(error));
-        let (disk, dir, zxid) = match &shared.log {
-            Some(log) => {
+        let (disk, dir, zxid) = match shared.log_and_disk() {
+            Some((log, disk)) => {
                 let zxid = log.snapshot().await?;
-                (Arc::clone(&log.config.disk), log.snapshots(), zxid)
+                let dir = log.snapshots(&disk);
+                (disk, dir, zxid)
             }
             None => {
                 let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -103,8 +104,8 @@ impl Observer {
             return Err(RestoreError::Refused("an ensemble cannot be restored".to_owned()));
         }
         let turn = Arc::clone(&shared.backup).lock_owned().await;
-        let (disk, dir) = match &shared.log {
-            Some(log) => (Arc::clone(&log.config.disk), log.snapshots().path().to_owned()),
+        let (disk, dir) = match shared.log_and_disk() {
+            Some((log, disk)) => (disk, log.options.snapshot_dir()),
             None => (Arc::new(RealDisk) as Arc<dyn Disk>, spool.to_owned()),
         };
         let creates = Arc::clone(&disk);
@@ -181,7 +182,7 @@ impl StateRestore {
     pub async fn finish(mut self) -> Result<Zxid, RestoreError> {
         let spool = self.spool.take().ok_or_else(lost)?;
         let shared = self.observer.shared().ok_or(RestoreError::Stopped)?;
-        let digests = shared.log.as_ref().is_some_and(|log| log.config.options.digests);
+        let digests = shared.log.as_ref().is_some_and(|log| log.options.digests);
         let loaded = run_on_disk(&*self.disk, move || spool.load(digests).map(|state| (state, spool))).await;
         let (state, spool) = loaded.map_err(|error| match error {
             StorageError::Damaged(damage) => RestoreError::Refused(damage.reason),
@@ -227,8 +228,8 @@ fn write(shared: &Shared, dir: &SnapshotDir) -> Result<Option<Zxid>, StorageErro
     let zxid = header.zxid;
     header.digest = None;
     let mut writer = dir.begin(header, &sessions)?;
-    let (mut digest, mut slice, mut more) = (0_u64, Vec::with_capacity(SLICE), true);
-    while more {
+    let (mut digest, mut slice, mut more) = (0_u64, Vec::with_capacity(SLICE), Some(true));
+    while more == Some(true) {
         more = source.slice(&mut |record| slice.push(record));
         for record in slice.drain(..) {
             digest = digest.wrapping_add(record.digest());

@@ -54,8 +54,8 @@ impl Shared {
     /// What the data directory takes. A server in memory has none, and says so: tools that split the lines of `conf` fail on an empty
     /// value.
     pub(crate) async fn dirs(&self) -> DirectorySizes {
-        match &self.log {
-            Some(log) => log.dirs().await,
+        match self.log_and_disk() {
+            Some((log, disk)) => log.dirs(disk).await,
             None => DirectorySizes {
                 data: IN_MEMORY.to_owned(),
                 log: IN_MEMORY.to_owned(),

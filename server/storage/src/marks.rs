@@ -16,7 +16,7 @@ use crate::recovery::RecoveryWarning;
 const LOG_DIR: &str = ".zoolet-log-dir";
 /// Beside such a log: where its snapshots are.
 const DATA_DIR: &str = ".zoolet-data-dir";
-/// The zxid of a snapshot that is all of the data, with no log after it.
+/// The zxid of a snapshot that is all of the data, with no log after it; while it is replaced, also that of the next one.
 const COMPLETE: &str = ".zoolet-complete";
 
 /// Whether a directory without a log and without a mark is read.
@@ -38,7 +38,8 @@ pub(crate) fn check(
 ) -> Result<Option<RecoveryWarning>, StorageError> {
     let Some(newest) = listing.snapshots.first() else { return Ok(None) };
     let (last, dir) = (newest.zxid, &layout.snapshot_dir);
-    let is_complete = read(disk, &dir.join(COMPLETE))?.is_some_and(|zxid| zxid == last.to_string());
+    let is_complete = read(disk, &dir.join(COMPLETE))?
+        .is_some_and(|zxids| zxids.split(' ').any(|zxid| zxid == last.to_string()));
     // The log of the copy itself begins after it. It may be there beside the mark after a crash: see `log_has_begun`.
     if let Some(foreign) = listing.logs.iter().find(|log| is_complete && log.first <= last) {
         let reason = format!(
@@ -79,9 +80,9 @@ pub(crate) fn check(
     Err(Damage::new(&layout.log_dir, reason, hint).into())
 }
 
-/// Writes the marks of a directory that a server is about to use, and removes those that are no longer true. Returns whether its
-/// snapshot still needs no log: until the first transaction, see [`log_has_begun`].
-pub(crate) fn update(disk: &dyn Disk, layout: &Layout, listing: &Listing) -> Result<bool, StorageError> {
+/// Writes the marks of a directory that a server is about to use, and removes those that are no longer true. That its snapshot needs
+/// no log is true until it has one: see [`log_has_begun`].
+pub(crate) fn update(disk: &dyn Disk, layout: &Layout, has_log: bool) -> Result<(), StorageError> {
     let (snapshots, log) = (&layout.snapshot_dir, &layout.log_dir);
     if layout.is_split() {
         // First the one by which the log is known, so that no crash leaves the other one alone.
@@ -92,11 +93,7 @@ pub(crate) fn update(disk: &dyn Disk, layout: &Layout, listing: &Listing) -> Res
         remove(disk, snapshots, LOG_DIR)?;
         remove(disk, snapshots, DATA_DIR)?;
     }
-    if !listing.logs.is_empty() {
-        remove(disk, snapshots, COMPLETE)?;
-        return Ok(false);
-    }
-    Ok(read(disk, &snapshots.join(COMPLETE))?.is_some())
+    if has_log { remove(disk, snapshots, COMPLETE) } else { Ok(()) }
 }
 
 /// Notes that there is a log after a snapshot that needed none. To be called before its first transaction is acknowledged: from
@@ -105,9 +102,11 @@ pub(crate) fn log_has_begun(disk: &dyn Disk, snapshots: &Path) -> Result<(), Sto
     remove(disk, snapshots, COMPLETE)
 }
 
-/// Marks a directory as complete with the snapshot of this transaction, which is about to get its name.
-pub(crate) fn complete(disk: &dyn Disk, layout: &Layout, zxid: Zxid) -> Result<(), StorageError> {
-    write(disk, &layout.snapshot_dir, COMPLETE, &zxid.to_string())
+/// Marks a directory as complete with the snapshot of the last of these transactions, which is about to get its name, as it is with
+/// those before.
+pub(crate) fn complete(disk: &dyn Disk, snapshots: &Path, zxids: &[Zxid]) -> Result<(), StorageError> {
+    let zxids: Vec<_> = zxids.iter().map(Zxid::to_string).collect();
+    write(disk, snapshots, COMPLETE, &zxids.join(" "))
 }
 
 /// The next server may have another current directory.
@@ -120,7 +119,9 @@ fn write(disk: &dyn Disk, dir: &Path, name: &str, text: &str) -> Result<(), Stor
     if read(disk, &path)?.is_some_and(|before| before == text) {
         return Ok(());
     }
-    files::write(disk, &path, format!("{text}\n").as_bytes())?;
+    let temporary = dir.join(format!("{name}.tmp"));
+    files::write(disk, &temporary, format!("{text}\n").as_bytes())?;
+    disk.rename(&temporary, &path).map_err(StorageError::io("rename", &temporary))?;
     disk.sync_dir(dir).map_err(StorageError::io("sync", dir))
 }
 

@@ -82,7 +82,7 @@ pub fn copy(
             files::write(&**target, &target_layout.snapshot_dir.join(name), &bytes)?;
         }
     }
-    marks::complete(&**target, &target_layout, zxid)?;
+    marks::complete(&**target, &target_layout.snapshot_dir, &[zxid])?;
     let published = complete.publish()?;
     // Reads back what was written: a copy that cannot be read is worse than none.
     let summary = SnapshotReader::open(&**target, &published.path).and_then(SnapshotReader::check)?;

@@ -1,6 +1,5 @@
 //! [`Storage`]: a data directory that is open.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use zoolet_proto::Zxid;
@@ -36,8 +35,8 @@ pub struct Storage {
     /// Whether the log since the snapshot that was loaded is in many files.
     is_scattered: bool,
     loaded_snapshot: Option<Zxid>,
-    /// The directory of a snapshot that is marked as all of the data, until the first transaction takes the mark away.
-    pub(crate) marked: Option<PathBuf>,
+    /// Whether there is a log. Until then a snapshot may be marked as all of the data.
+    pub(crate) has_log: bool,
     _locks: Vec<DirLock>,
 }
 
@@ -63,7 +62,7 @@ impl Storage {
             bytes: report.replayed_bytes,
             is_scattered: report.replayed > 0 && report.log_files > MAX_LOG_FILES,
             loaded_snapshot: report.snapshot.as_ref().map(|(_, zxid)| *zxid),
-            marked: None,
+            has_log: true,
             _locks: locks,
         }
     }
@@ -89,20 +88,35 @@ impl Storage {
 
     /// Takes the mark away that no log is needed, if there is a log now.
     fn note_begun_log(&mut self) -> Result<(), StorageError> {
-        if Some(self.log.last_zxid()) == self.loaded_snapshot {
-            return Ok(());
+        if !self.has_log && self.log.has_begun() {
+            marks::log_has_begun(&*self.disk, self.snapshots.path())?;
+            self.has_log = true;
         }
-        self.marked.take().map_or(Ok(()), |dir| marks::log_has_begun(&*self.disk, &dir))
+        Ok(())
     }
 
-    /// Goes on after the transaction of a snapshot that is durable and replaces everything: see [`SnapshotSpool`](crate::SnapshotSpool).
+    /// Prepares for a snapshot of this transaction, which replaces everything: see [`SnapshotSpool`](crate::SnapshotSpool). To be called
+    /// before it is published, and [`go_on_after`](Self::go_on_after) then. A crash at any moment leaves the one state or the other.
+    ///
+    /// # Errors
+    /// As [`roll`](Self::roll).
+    pub fn begin_restore(&mut self, zxid: Zxid) -> Result<(), StorageError> {
+        self.roll()?;
+        if self.has_log {
+            return Ok(());
+        }
+        // No log comes with the snapshot, and it needs none.
+        marks::complete(&*self.disk, self.snapshots.path(), &[self.last_zxid(), zxid])
+    }
+
+    /// Goes on after the transaction of a snapshot that is durable, for which [`begin_restore`](Self::begin_restore) has prepared.
     ///
     /// # Errors
     /// If what was appended before cannot be written or synced.
     pub fn go_on_after(&mut self, zxid: Zxid) -> Result<(), StorageError> {
         self.log.go_on_after(zxid)?;
         (self.txns, self.bytes, self.is_scattered) = (0, 0, false);
-        self.note_begun_log()
+        Ok(())
     }
 
     /// Whether the directory is that of an ensemble member: its zxids must stay in their epoch.

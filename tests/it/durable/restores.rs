@@ -104,6 +104,29 @@ async fn a_crash_at_any_step_of_a_restore_leaves_the_old_state_or_the_new_one() 
 }
 
 #[tokio::test]
+async fn a_server_that_is_restored_before_it_has_a_log_starts_again() {
+    let new = new_state().await;
+    let disk = SimulatedDisk::new(1);
+    let server = with_disk(Server::builder().data_dir("/data"), Arc::new(disk.clone()));
+    let server = server.start().await.expect("a server");
+    restore(&server, &new).await.expect("restored");
+    assert_eq!(found_on(disk.fork().kill()), "new/new");
+    server.shutdown().await;
+    assert_eq!(found_on(disk), "new/new");
+}
+
+#[tokio::test]
+async fn after_a_crash_snapshots_are_taken_and_restored_on_the_disk_of_the_next_process() {
+    let zk = TestServer::builder().durable().start().await.expect("a server on an empty disk");
+    zk.set("/old", "").await.expect("a write");
+    zk.power_loss().await.expect("a server that starts again");
+    let bytes = snapshot_of(zk.server()).await;
+    zk.delete("/old").await.expect("a delete");
+    restore(zk.server(), &bytes).await.expect("restored");
+    assert!(zk.get("/old").is_some());
+}
+
+#[tokio::test]
 async fn a_damaged_snapshot_of_a_restore_is_refused_and_no_older_one_taken_for_it() {
     let new = new_state().await;
     let disk = SimulatedDisk::new(1);

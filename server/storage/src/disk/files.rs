@@ -31,7 +31,13 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, most: usize) -> Result<Option<V
         file => file.map_err(StorageError::io("open", path))?,
     };
     let mut bytes = vec![0; most];
-    let len = file.read_at(&mut bytes, 0).map_err(StorageError::io("read", path))?;
+    let mut len = 0;
+    while len < most {
+        match file.read_at(&mut bytes[len..], len as u64).map_err(StorageError::io("read", path))? {
+            0 => break,
+            read => len += read,
+        }
+    }
     bytes.truncate(len);
     Ok(Some(bytes))
 }

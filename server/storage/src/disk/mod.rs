@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
 pub use real::RealDisk;
 
@@ -43,6 +44,11 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Locks a directory until the lock is dropped or the process ends. `None` if it is locked already, by this process or
     /// another one.
     fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>>;
+
+    /// When a file was last written, if the disk knows.
+    fn modified(&self, _path: &Path) -> Option<SystemTime> {
+        None
+    }
 
     /// Whether a call may take long, so that a server must call it on a thread of its own.
     fn blocks(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::{DirLock, Disk, DiskEntry, DiskFile};
 
@@ -82,6 +83,10 @@ impl Disk for RealDisk {
 
     fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>> {
         system::lock(named(dir))
+    }
+
+    fn modified(&self, path: &Path) -> Option<SystemTime> {
+        fs::metadata(path).and_then(|file| file.modified()).ok()
     }
 }
 

@@ -102,6 +102,11 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Whether it has begun a file.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.file.is_some() || self.length_before.is_some()
+    }
+
     /// The last transaction.
     pub fn last_zxid(&self) -> Zxid {
         self.last

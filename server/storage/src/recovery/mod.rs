@@ -79,7 +79,9 @@ pub fn open_with(
     }
     repair(&*disk, &layout, &listing, &findings)?;
     check_writable(&*disk, &layout)?;
-    let needs_no_log = marks::update(&*disk, &layout, &listing)?;
+    // Those that are removed have no transaction.
+    let has_log = listing.logs.len() > findings.repairs.remove.len();
+    marks::update(&*disk, &layout, has_log)?;
     let snapshots = SnapshotDir::new(Arc::clone(&disk), &options);
     if let Some(path) = &findings.valid {
         snapshots.add_valid(path);
@@ -87,9 +89,13 @@ pub fn open_with(
     if findings.is_new {
         write_first_snapshot(&snapshots, &mut findings.recovered.tree)?;
     }
+    // It is used up now, and not before.
+    if let Some(path) = &listing.initialize {
+        disk.remove(path).map_err(StorageError::io("remove", path))?;
+    }
     let Recovered { report, .. } = &findings.recovered;
     let mut storage = Storage::new(disk, &options, &layout, listing.has_epochs, snapshots, report, locks);
-    storage.marked = needs_no_log.then(|| layout.snapshot_dir.clone());
+    storage.has_log = has_log;
     Ok((storage, findings.recovered))
 }
 
@@ -302,7 +308,7 @@ fn repair(
     }
     // Of an empty directory the snapshot 0 that Apache did not finish.
     let unfinished = listing.snapshots.iter().filter(|_| findings.is_new).map(|file| &file.path);
-    for path in remove.iter().chain(&listing.leftovers).chain(unfinished).chain(&listing.initialize) {
+    for path in remove.iter().chain(&listing.leftovers).chain(unfinished) {
         disk.remove(path).map_err(StorageError::io("remove", path))?;
     }
     for dir in layout.dirs() {

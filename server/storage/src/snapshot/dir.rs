@@ -76,14 +76,14 @@ impl SnapshotDir {
     /// writers wait: it then has little left to sync.
     ///
     /// # Errors
-    /// If the log cannot be listed, opened or synced.
-    pub fn sync_log(&self) -> Result<(), StorageError> {
+    /// If the log cannot be listed or opened, which changes nothing. The inner error is that of the sync: what is on disk is unknown then.
+    pub fn sync_log(&self) -> Result<Result<(), StorageError>, StorageError> {
         if self.options.durability == Durability::Sync {
-            return Ok(());
+            return Ok(Ok(()));
         }
-        let Some(log) = LogFile::list(&*self.disk, &self.options)?.pop() else { return Ok(()) };
+        let Some(log) = LogFile::list(&*self.disk, &self.options)?.pop() else { return Ok(Ok(())) };
         let mut file = self.disk.open(&log.path).map_err(StorageError::io("open", &log.path))?;
-        file.sync().map_err(StorageError::io("sync", &log.path))
+        Ok(file.sync().map_err(StorageError::io("sync", &log.path)))
     }
 
     /// Begins a snapshot of a tree of which this is the header. Without a digest the snapshot has no section of the last zxid

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use zoolet_proto::Zxid;
 use zoolet_server_core::Owner;
-use zoolet_simdisk::SimulatedDisk;
+use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
 use zoolet_storage::disk::Disk;
 use zoolet_storage::{
-    Damage, RecoveryWarning, Storage, StorageError, StorageOptions, copy, open, read, verify,
+    Damage, RecoveryWarning, SnapshotSpool, Storage, StorageError, StorageOptions, copy, open, read, verify,
 };
 
-use super::support::{Writer, files, options, path};
+use super::support::{Writer, crashes, files, options, path};
 
 fn with_log(dir: &str) -> StorageOptions {
     let mut options = options();
@@ -223,5 +223,79 @@ fn a_copy_in_the_place_of_a_directory_is_refused_beside_the_log_of_that() {
         // An operator may mean it: the copy is the beginning, and the log goes on to the end.
         disk.remove(Path::new("/copy/version-2/.zoolet-complete")).unwrap();
         assert_eq!(open_on(&disk, restored).unwrap().last_zxid(), Zxid(9));
+    }
+}
+
+/// The fifth transaction as a copy in `/copy`, which needs no log.
+fn copied() -> (SimulatedDisk, StorageOptions) {
+    let disk = with_snapshot();
+    let target: Arc<dyn Disk> = Arc::new(disk.clone());
+    let mut to = options();
+    to.data_dir = "/copy".into();
+    copy((&disk, &options()), (&target, &to), None, &mut |_, _| {}).unwrap();
+    (disk, to)
+}
+
+/// The first file of a log may be there and have nothing. The next start removes it, and the copy still needs none.
+#[test]
+fn a_copy_whose_log_has_begun_with_nothing_starts_again_and_again() {
+    let (disk, options) = copied();
+    let mut server = Writer::open_with(&disk, options.clone());
+    disk.keep_history();
+    server.set_until(6);
+    drop(server);
+    for (how, disk) in crashes(&disk) {
+        disk.keep_history();
+        open_on(&disk, options.clone()).unwrap_or_else(|error| panic!("{how}: {error}"));
+        for (then, disk) in crashes(&disk) {
+            open_on(&disk, options.clone()).unwrap_or_else(|error| panic!("{how}, then {then}: {error}"));
+        }
+        let disk = disk.kill();
+        open_on(&disk, options.clone()).unwrap_or_else(|error| panic!("{how}, then at the end: {error}"));
+    }
+}
+
+#[test]
+fn a_mark_that_is_read_in_pieces_is_read_whole() {
+    let (disk, options) = copied();
+    disk.place(DiskOp::Read.on(".zoolet-complete"), DiskFault::Short { bytes: 1 }).unwrap();
+    open_on(&disk, options).unwrap();
+}
+
+/// A restore is in no log, so there may be none beside its snapshot.
+#[test]
+fn a_server_that_is_restored_before_it_has_written_anything_starts_again_whenever_it_crashes() {
+    for (disk, options) in [(SimulatedDisk::new(1), options()), copied()] {
+        let state = with_snapshot().read(path("snapshot.5")).unwrap();
+        let dir = options.snapshot_dir();
+        let mut storage = open_on(&disk, options.clone()).unwrap();
+        let own = storage.last_zxid();
+        disk.keep_history();
+        for at in [0x10, 0x20].map(Zxid) {
+            let mut spool = SnapshotSpool::create(Arc::new(disk.clone()), &dir).unwrap();
+            spool.write(&state).unwrap();
+            storage.begin_restore(at).unwrap();
+            let mut tree = spool.load(true).unwrap().tree;
+            let mut header = tree.begin_snapshot();
+            (header.zxid, header.restored_at) = (at, Some(at));
+            spool.publish(&storage.snapshots(), header, &[]).unwrap();
+            storage.go_on_after(at).unwrap();
+        }
+        drop(storage);
+        for (how, disk) in crashes(&disk) {
+            for _ in 0..2 {
+                let last = open_on(&disk, options.clone()).map(|storage| storage.last_zxid());
+                let last = last.unwrap_or_else(|error| panic!("{how}: {error}"));
+                assert!([own, Zxid(0x10), Zxid(0x20)].contains(&last), "{how}: {last}");
+            }
+        }
+        // Once it has a log it needs it.
+        let disk = disk.kill();
+        let mut server = Writer::open_with(&disk, options.clone());
+        assert_eq!(server.last(), Zxid(0x20));
+        server.set_until(0x21);
+        drop(server);
+        disk.remove(&dir.join("log.21")).unwrap();
+        refused(&disk, &options);
     }
 }

@@ -1,5 +1,6 @@
 //! What is recovered from a data directory, whole and damaged.
 
+mod beginning;
 mod damage;
 mod missing_log;
 mod opening;

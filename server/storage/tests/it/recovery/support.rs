@@ -190,3 +190,15 @@ pub(crate) fn push_entry(log: &mut Vec<u8>, payload: &[u8]) {
     log.extend_from_slice(payload);
     log.push(0x42);
 }
+
+/// What the next process may find after each step that was kept.
+pub(crate) fn crashes(disk: &SimulatedDisk) -> Vec<(String, SimulatedDisk)> {
+    let mut crashes = Vec::new();
+    for (step, before) in disk.take_history() {
+        crashes.push((format!("kill at {step}"), before.fork().kill()));
+        let losses =
+            (0..8).map(|seed| (format!("power loss {seed} at {step}"), before.fork().power_loss(seed)));
+        crashes.extend(losses);
+    }
+    crashes
+}
