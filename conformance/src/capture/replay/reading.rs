@@ -27,7 +27,7 @@ pub(super) struct Reading {
     pub(super) deletions: Deletions,
     /// The zxids of changes that replies show.
     pub(super) changed: BTreeSet<i64>,
-    /// The zxid of the server when the capture began, if a reply has shown one.
+    /// The zxid of the server when the capture began, as far as the first reply with a zxid shows it.
     pub(super) base: Option<i64>,
     pub(super) pings: usize,
     /// How long the capture took.
@@ -225,7 +225,7 @@ impl Reading {
             let (events, transaction) = (connection.events.len(), is_transaction.then_some(zxid));
             *awaited = Awaited::Reply { fields, events, transaction };
             if zxid > 0 {
-                // Before it there were only the sessions of which the capture shows the begin.
+                // Before it there were the sessions of which the capture has shown the begin, at least.
                 self.base.get_or_insert(zxid - i64::from(is_transaction) - self.opened);
             }
         }

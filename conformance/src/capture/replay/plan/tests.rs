@@ -71,21 +71,24 @@ impl Script {
 
     /// The steps in their order: connection, and the path or what else it is.
     fn order(&mut self) -> Vec<(u32, String)> {
-        let plan = Plan::of(std::mem::take(&mut self.reading));
-        let named = |step: &Step| match &step.action {
-            Action::Connect { .. } => "connect".to_owned(),
-            Action::Request { request, .. } => {
-                request.body.as_ref().ok().and_then(|body| body.path()).unwrap_or("?").to_owned()
-            }
-            Action::Bytes { .. } => "bytes".to_owned(),
-            Action::Cut => "cut".to_owned(),
-            Action::Ended => "ended".to_owned(),
-            Action::Expire { session } => format!("expire {session}"),
-            Action::Delete { path } => format!("delete {path}"),
-            Action::Refuse => "refuse".to_owned(),
-        };
-        plan.steps.iter().map(|step| (step.moment.connection, named(step))).collect()
+        named(&Plan::of(std::mem::take(&mut self.reading)))
     }
+}
+
+fn named(plan: &Plan) -> Vec<(u32, String)> {
+    let named = |step: &Step| match &step.action {
+        Action::Connect { .. } => "connect".to_owned(),
+        Action::Request { request, .. } => {
+            request.body.as_ref().ok().and_then(|body| body.path()).unwrap_or("?").to_owned()
+        }
+        Action::Bytes { .. } => "bytes".to_owned(),
+        Action::Cut => "cut".to_owned(),
+        Action::Ended => "ended".to_owned(),
+        Action::Expire { session } => format!("expire {session}"),
+        Action::Delete { path } => format!("delete {path}"),
+        Action::Refuse => "refuse".to_owned(),
+    };
+    plan.steps.iter().map(|step| (step.moment.connection, named(step))).collect()
 }
 
 fn create(path: &str, flags: i32) -> Request {
@@ -122,6 +125,26 @@ fn two_clients_that_pipeline_are_replayed_in_the_order_of_zxids() {
         (2, "/a"),
     ]);
     assert_eq!(script.order(), expected);
+}
+
+/// The two directions of a connection are recorded by separate tasks.
+#[test]
+fn a_session_whose_response_is_recorded_late_was_opened_before_what_shows_it() {
+    let mut create_of_other = Script::default();
+    create_of_other.connect(1).connected(1).connect(2).ask(1, 1, &create("/a", 0)).created(1, 1, 13, "/a");
+    create_of_other.connected(2).ask(1, 2, &create("/b", 0)).created(1, 2, 14, "/b");
+    let mut own_read = Script::default();
+    own_read.connect(1).connected(1).connect(2).ask(1, 1, &create("/a", 0)).created(1, 1, 13, "/a");
+    own_read.connected(2).ask(2, 1, &get("/b")).reply(2, 1, 13, &Reply::Data(None, zero()));
+    let mut later_reply = Script::default();
+    later_reply.connect(1).connected(1).connect(2).connected(2);
+    later_reply.ask(1, 1, &create("/a", 0)).ask(2, 1, &create("/b", 0));
+    later_reply.created(2, 1, 14, "/b").created(1, 1, 13, "/a");
+    for (connection, mut script) in [(1, create_of_other), (2, own_read), (2, later_reply)] {
+        let plan = Plan::of(std::mem::take(&mut script.reading));
+        let expected = steps(&[(1, "connect"), (2, "connect"), (1, "/a"), (connection, "/b")]);
+        assert_eq!((plan.base, named(&plan)), (10, expected));
+    }
 }
 
 #[test]
