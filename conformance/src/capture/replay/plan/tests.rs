@@ -195,6 +195,20 @@ fn a_session_whose_ephemeral_vanishes_is_ended_there() {
     assert_eq!(script.order(), expected);
 }
 
+/// The events of such a server have the zxid -1.
+#[test]
+fn a_session_whose_ephemeral_vanishes_before_a_server_without_zxids_of_events_expires() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).connect(2).connected(2);
+    script.ask(1, 1, &create("/e", 1)).created(1, 1, 3, "/e");
+    script.record(1, RecordKind::EndedByClient, Bytes::new()).wait(1_200);
+    let event = payload(|out| Reply::encode_event(Zxid(-1), EventType::NodeDeleted, "/e", out));
+    script.record(2, RecordKind::ServerFrame, event);
+    script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
+    let order = script.order();
+    assert!(order.contains(&(0, "expire 1".to_owned())), "{order:?}");
+}
+
 #[test]
 fn an_ephemeral_of_a_multi_ends_with_its_session_as_well() {
     let mut script = Script::default();
