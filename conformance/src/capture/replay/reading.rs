@@ -82,10 +82,7 @@ impl Reading {
             RecordKind::Opened | RecordKind::Finished => {}
             // The server has not got it any more.
             RecordKind::ClientBytes | RecordKind::ClientFrame if is_over => {}
-            RecordKind::ClientBytes => {
-                let draft = self.draft(moment, Action::Bytes { bytes: content, is_answered: false });
-                self.connection(moment).bytes = Some(draft);
-            }
+            RecordKind::ClientBytes => self.client_bytes(content, moment),
             RecordKind::ServerBytes => {
                 let asked = self.connection(moment).bytes;
                 if let Some(Action::Bytes { is_answered, .. }) = self.action(asked) {
@@ -121,6 +118,11 @@ impl Reading {
         draft.and_then(|draft| self.drafts.get_mut(draft)).map(|draft| &mut draft.step.action)
     }
 
+    fn client_bytes(&mut self, bytes: Bytes, moment: Moment) {
+        let draft = self.draft(moment, Action::Bytes { bytes, is_answered: false });
+        self.connection(moment).bytes = Some(draft);
+    }
+
     fn client_frame(&mut self, payload: Bytes, moment: Moment) {
         let connection = self.connection(moment);
         connection.last_sign = moment.at;
@@ -146,9 +148,7 @@ impl Reading {
                 let draft = self.draft(moment, Action::Request { payload, request, reply: Awaited::Lost });
                 self.connection(moment).requests.push(Some(draft));
             }
-            Err(_) => {
-                self.draft(moment, Action::Bytes { bytes: framed(&payload), is_answered: false });
-            }
+            Err(_) => self.client_bytes(framed(&payload), moment),
         }
     }
 

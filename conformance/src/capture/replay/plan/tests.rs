@@ -210,6 +210,16 @@ fn a_session_whose_ephemeral_vanishes_before_a_server_without_zxids_of_events_ex
 }
 
 #[test]
+fn the_end_of_a_connection_whose_first_frame_does_not_decode_is_replayed() {
+    for (end, what) in [(RecordKind::EndedByServer, "ended"), (RecordKind::EndedByClient, "cut")] {
+        let mut script = Script::default();
+        script.record(1, RecordKind::ClientFrame, Bytes::from_static(b"junk"));
+        script.record(1, end, Bytes::new());
+        assert_eq!(script.order(), steps(&[(1, "bytes"), (1, what)]));
+    }
+}
+
+#[test]
 fn an_ephemeral_of_a_multi_ends_with_its_session_as_well() {
     let mut script = Script::default();
     script.connect(1).connected(1).connect(2).connected(2);
