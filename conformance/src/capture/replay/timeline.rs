@@ -1,9 +1,9 @@
 //! [`Timeline`]: how far the captured server was at each record, as the zxids of replies and events show it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How many transactions are looked at: an ensemble begins each epoch with a zxid that is far from the last one.
+/// How many unexplained transactions are looked at: each may cost a refused request. What comes after them is waited for in vain.
 const MOST: usize = 100_000;
 
 /// A zxid, and the record that shows that its transaction is over.
@@ -33,8 +33,10 @@ impl Timeline {
         for at in 1..furthest.len() {
             furthest[at].zxid = furthest[at].zxid.max(furthest[at - 1].zxid);
         }
-        let last = furthest.last().map_or(base, |last| last.zxid);
-        let unexplained = (base + 1..=last).filter(|zxid| !explained.contains(zxid)).take(MOST);
+        // An ensemble begins each epoch far from the end of the one before.
+        let lasts: BTreeMap<_, _> = furthest.iter().map(|seen| (seen.zxid >> 32, seen.zxid)).collect();
+        let epochs = lasts.into_iter().map(|(epoch, last)| base.max(epoch << 32) + 1..=last);
+        let unexplained = epochs.flatten().filter(|zxid| !explained.contains(zxid)).take(MOST);
         let shown = |zxid| furthest[furthest.partition_point(|seen| seen.zxid < zxid)];
         unexplained.map(|zxid| Sighting { zxid, ..shown(zxid) }).collect()
     }

@@ -210,6 +210,20 @@ fn a_session_whose_ephemeral_vanishes_before_a_server_without_zxids_of_events_ex
 }
 
 #[test]
+fn an_ensemble_that_begins_an_epoch_has_refused_nothing_between_the_two() {
+    let mut script = Script::default();
+    let epoch = 1 << 32;
+    script.connect(1).connected(1).ask(1, 1, &create("/c", 4)).created(1, 1, 2, "/c");
+    let event = payload(|out| Reply::encode_event(Zxid(3), EventType::NodeDeleted, "/c", out));
+    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    script.ask(1, 2, &create("/a", 0)).created(1, 2, epoch + 1, "/a");
+    script.ask(1, 3, &create("/b", 0)).created(1, 3, epoch + 3, "/b");
+    let expected = [(1, "connect"), (1, "/c"), (0, "delete /c"), (1, "/a"), (0, "refuse"), (1, "/b")];
+    let order = script.order();
+    assert!(order == steps(&expected), "{} steps: {:?}", order.len(), &order[..order.len().min(9)]);
+}
+
+#[test]
 fn the_end_of_a_connection_whose_first_frame_does_not_decode_is_replayed() {
     for (end, what) in [(RecordKind::EndedByServer, "ended"), (RecordKind::EndedByClient, "cut")] {
         let mut script = Script::default();
