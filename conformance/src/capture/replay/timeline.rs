@@ -41,8 +41,16 @@ impl Timeline {
         unexplained.map(|zxid| Sighting { zxid, ..shown(zxid) }).collect()
     }
 
-    /// The last time at which the server had not come to this zxid yet.
-    pub(super) fn last_before(&self, zxid: i64) -> Option<Duration> {
-        self.0.iter().filter(|seen| seen.zxid < zxid).map(|seen| seen.time).max()
+    /// Tells the last time at which the server had not come to a zxid yet.
+    pub(super) fn last_before(&self) -> impl Fn(i64) -> Option<Duration> {
+        let mut latest: Vec<_> = self.0.iter().map(|seen| (seen.zxid, seen.time)).collect();
+        latest.sort_unstable();
+        for at in 1..latest.len() {
+            latest[at].1 = latest[at].1.max(latest[at - 1].1);
+        }
+        move |zxid| {
+            let next = latest.partition_point(|(seen, _)| *seen < zxid);
+            next.checked_sub(1).map(|last| latest[last].1)
+        }
     }
 }

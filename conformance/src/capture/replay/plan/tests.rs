@@ -352,6 +352,17 @@ fn a_transaction_before_any_session_could_expire_is_none_of_theirs() {
     assert_eq!(script.order(), steps(&[(1, "connect"), (1, "/a"), (1, "/b")]));
 }
 
+/// With a time that grows with the product of the two, this takes ten seconds and more.
+#[test]
+fn many_unexplained_transactions_in_a_long_capture_are_looked_at_in_one_pass() {
+    let mut script = Script::default();
+    script.connect(1).connected(1);
+    for at in 1..30_000 {
+        script.ask(1, at, &get("/a")).reply(1, at, 2 * i64::from(at), &Reply::Empty);
+    }
+    assert_eq!(script.order().len(), 30_000);
+}
+
 fn zero() -> Stat {
     zoolet_proto::jute::parse(&[0; 68]).expect("a Stat has 68 bytes")
 }
