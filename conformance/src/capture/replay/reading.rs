@@ -109,7 +109,8 @@ impl Reading {
 
     /// Adds a draft, and returns its number.
     fn draft(&mut self, moment: Moment, action: Action) -> usize {
-        let step = Step { moment, action, after: self.seen };
+        // Its place tells what it comes after.
+        let step = Step { moment, action, after: 0 };
         self.drafts.push(Draft { step, seen: self.seen, zxid: None, done: None });
         self.drafts.len() - 1
     }
