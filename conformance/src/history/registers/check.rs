@@ -175,8 +175,18 @@ fn lists(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError>
                 there.remove(name.as_str());
                 musts.values_mut().for_each(|must| _ = must.remove(name.as_str()));
             }
-            (Call::Delete { name }, Some(CallOutcome::Refused)) => {
-                return Err(missing(name, operation, lives[name.as_str()].create));
+            (call, Some(CallOutcome::Missing)) if is_end => {
+                let (name, is_certain) = match call {
+                    Call::Get { register, synced } => (format!("register {register}"), *synced),
+                    Call::Set { register, .. } => (format!("register {register}"), true),
+                    Call::List { synced } => ("the parent of the list".to_owned(), *synced),
+                    Call::Create { .. } => ("the parent of the list".to_owned(), true),
+                    Call::Delete { name } => (name.clone(), true),
+                };
+                if is_certain || !is_ensemble {
+                    let create = lives.get(name.as_str()).and_then(|life| life.create);
+                    return Err(missing(&name, operation, create));
+                }
             }
             (Call::List { .. }, _) if !is_end => _ = musts.insert(operation.began, there.clone()),
             (Call::List { synced }, Some(CallOutcome::Names(names))) => {

@@ -147,7 +147,7 @@ fn a_list_has_what_was_created_and_not_deleted() {
     assert_eq!(history().list(1, &["x"]).rule(false), Some(Rule::KnownName));
     let call = Call::Delete { name: "x".to_owned() };
     assert_eq!(
-        history().create(0, "x").add(0, call, Some(CallOutcome::Refused)).rule(true),
+        history().create(0, "x").add(0, call, Some(CallOutcome::Missing)).rule(true),
         Some(Rule::NoLostCreate)
     );
     // Only its own session sees it at once in an ensemble.
@@ -156,6 +156,28 @@ fn a_list_has_what_was_created_and_not_deleted() {
     // Its deletion is under way.
     let racing = history().create(0, "x").delete(0, "x").list(1, &[]).at_the_same_time().rule(false);
     assert_eq!(racing, None);
+}
+
+#[test]
+fn what_the_clients_work_on_is_always_there() {
+    let get = |synced| Call::Get { register: 0, synced };
+    let set = Call::Set { register: 0, value: "a".to_owned(), version: -1 };
+    let create = Call::Create { name: "x".to_owned() };
+    let cases = [
+        (get(false), false),
+        (get(true), true),
+        (set, true),
+        (create, true),
+        (Call::List { synced: false }, false),
+        (Call::List { synced: true }, true),
+    ];
+    for (call, is_certain) in cases {
+        let mut history = history();
+        history.add(0, call.clone(), Some(CallOutcome::Missing));
+        assert_eq!(history.rule(false), Some(Rule::NoLostCreate), "{call:?}");
+        // A server of an ensemble may not have it yet.
+        assert_eq!(history.rule(true), is_certain.then_some(Rule::NoLostCreate), "{call:?}");
+    }
 }
 
 #[test]
@@ -176,6 +198,6 @@ fn a_delete_without_an_answer_may_have_been_done() {
     }
     // One that found nothing to delete has lost the create.
     let mut history = history();
-    history.create(1, "a").add(1, Call::Delete { name: "a".to_owned() }, Some(CallOutcome::Refused));
+    history.create(1, "a").add(1, Call::Delete { name: "a".to_owned() }, Some(CallOutcome::Missing));
     assert_eq!(history.rule(false), Some(Rule::NoLostCreate));
 }
