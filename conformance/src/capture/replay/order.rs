@@ -21,19 +21,19 @@ pub(super) struct Ends {
     known: BTreeSet<i64>,
     /// The records of their requests, each with the smallest zxid of its request and all later ones.
     later: Vec<(usize, i64)>,
-    /// By the connection: what comes after the first zxid that its client was told.
-    told: HashMap<u32, i64>,
+    /// By the connection: the zxid before which its session was opened, as the first reply with a zxid shows it.
+    opened: HashMap<u32, i64>,
 }
 
 impl Ends {
     pub(super) fn of(drafts: &[Draft]) -> Self {
-        let (mut known, mut later, mut told) = (BTreeSet::new(), Vec::new(), HashMap::new());
+        let (mut known, mut later, mut opened) = (BTreeSet::new(), Vec::new(), HashMap::new());
         for draft in drafts {
             let transaction = draft.transaction();
             known.extend(transaction);
             later.extend(transaction.map(|zxid| (draft.step.moment.at, zxid)));
             if let Some(end) = transaction.or(draft.zxid.map(|zxid| zxid + 1)) {
-                told.entry(draft.step.moment.connection).or_insert(end);
+                opened.entry(draft.step.moment.connection).or_insert(end);
             }
         }
         let mut smallest = i64::MAX;
@@ -41,16 +41,15 @@ impl Ends {
             smallest = smallest.min(*zxid);
             *zxid = smallest;
         }
-        Self { known, later, told }
+        Self { known, later, opened }
     }
 
     /// The zxid before which a draft was executed, if it was.
     fn end(&self, draft: &Draft) -> i64 {
         let next = self.later.partition_point(|(at, _)| draft.done.is_none_or(|done| *at < done));
         let next = self.later.get(next).map_or(i64::MAX, |(_, zxid)| *zxid);
-        // A session was opened before anything that its client was told.
-        let told = self.told.get(&draft.step.moment.connection).filter(|_| draft.opens_session());
-        told.map_or(next, |told| next.min(*told))
+        let opened = self.opened.get(&draft.step.moment.connection).filter(|_| draft.opens_session());
+        opened.map_or(next, |opened| next.min(*opened))
     }
 
     /// The drafts with a zxid that no reply names, and their ends, in the order of these.
