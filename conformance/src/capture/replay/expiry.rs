@@ -98,10 +98,10 @@ impl Expiries {
         self.deleted.contains_key(&zxid)
     }
 
-    /// Notes an event, which may show that an ephemeral has gone.
+    /// Notes an event, which may show that an ephemeral has gone. Servers before 3.9 do not tell with which transaction.
     pub(super) fn happened(&mut self, zxid: i64, event: &WatchedEvent) {
         if event.kind == EventType::NodeDeleted {
-            if let Some(session) = self.ephemerals.remove(&event.path) {
+            if let Some(session) = self.ephemerals.remove(&event.path).filter(|_| zxid > 0) {
                 self.deleted.insert(zxid, session);
             }
         }
@@ -123,9 +123,9 @@ impl Expiries {
         let mut open: Vec<_> = self.sessions.iter().filter(|(id, _)| is_open(id)).collect();
         open.retain(|(id, _)| !by_event.values().any(|session| session == *id));
         open.sort_by_key(|(_, session)| session.end());
-        let mut found = Vec::new();
+        let (mut found, last_before) = (Vec::new(), timeline.last_before());
         for sighting in timeline.unexplained(base, explained) {
-            let before = timeline.last_before(sighting.zxid);
+            let before = last_before(sighting.zxid);
             let is_over = |session: &CapturedSession| {
                 let latest = session.end() + session.timeout / 2 + DELAY;
                 session.end() <= sighting.time && before.is_none_or(|before| before <= latest)

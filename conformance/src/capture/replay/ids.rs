@@ -87,7 +87,7 @@ impl Ids {
 /// anything.
 pub(super) fn show_events(events: &[Fields]) -> String {
     let mut shown: Vec<_> = events.iter().map(|event| (field(event, "zxid"), show(event))).collect();
-    // By zxid where it is one, as that is the order in which they must come.
+    // The zxids stay in the order in which they came; only events of one zxid are sorted.
     for group in shown.chunk_by_mut(|one, other| one.0 == other.0) {
         group.sort_by(|one, other| one.1.cmp(&other.1));
     }

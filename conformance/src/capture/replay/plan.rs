@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::order::{Key, Order};
+use super::order::{Ends, Key, Order};
 use super::reading::{CapturedConnection, Reading};
 use super::step::{Action, Awaited, Moment, Step};
 use super::timeline::Sighting;
@@ -35,10 +35,12 @@ impl Plan {
 
     /// The steps of clients by the zxids of their replies, and between them what the server did by itself.
     fn of(mut reading: Reading) -> Self {
-        let base = reading.base.unwrap_or(0);
-        close(&mut reading, base);
-        let Reading { drafts, connections, timeline, expiries, deletions, changed, .. } = reading;
-        let mut order = Order::of(&drafts, &changed);
+        complete(&mut reading);
+        let Reading { mut drafts, connections, timeline, expiries, deletions, changed, .. } = reading;
+        let ends = Ends::of(&drafts);
+        let base = ends.base(&drafts, reading.base.unwrap_or(0));
+        drafts.iter_mut().for_each(|draft| draft.seen = draft.seen.max(base));
+        let mut order = Order::of(&drafts, &changed, ends);
         let mut steps = Steps { placed: Vec::new() };
         steps.place(drafts, &mut order);
 
@@ -67,9 +69,8 @@ impl Plan {
 }
 
 /// Completes the drafts by what was known only at the end of the capture.
-fn close(reading: &mut Reading, base: i64) {
+fn complete(reading: &mut Reading) {
     for draft in &mut reading.drafts {
-        draft.seen = draft.seen.max(base);
         let connection = reading.connections.get(&draft.step.moment.connection);
         let ended = connection.and_then(|connection| connection.ended);
         draft.done = draft.done.or(ended.map(|(_, at)| at));

@@ -102,7 +102,7 @@ impl<'r> Player<'r> {
         response: Option<&ConnectResponse>,
     ) -> Result<(), CaptureError> {
         let connection = step.moment.connection;
-        let (id, password) = self.credentials(step, request, response).await;
+        let (id, password) = self.session_to_ask_for(step, request, response).await;
         let mut sent = request.clone();
         sent.session = SessionId(id);
         sent.last_zxid_seen = Zxid(self.ids.zxid(request.last_zxid_seen.0));
@@ -140,8 +140,8 @@ impl<'r> Player<'r> {
         Ok(())
     }
 
-    /// The session to ask for, so that the server does what the captured one did.
-    async fn credentials(
+    /// The session and password with which the server does what the captured one did.
+    async fn session_to_ask_for(
         &mut self,
         step: &Step,
         request: &ConnectRequest,
@@ -162,7 +162,7 @@ impl<'r> Player<'r> {
             // It cannot have expired, so the password was wrong.
             return (session.id, Bytes::from(vec![0xff; session.password.len()]));
         }
-        self.expire(&session).await;
+        self.wait_for_expiry(&session).await;
         (session.id, session.password)
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Reading {
     pub(super) deletions: Deletions,
     /// The zxids of changes that replies show.
     pub(super) changed: BTreeSet<i64>,
-    /// The zxid of the server when the capture began, if a reply has shown one.
+    /// The zxid of the server when the capture began, as far as the first reply with a zxid shows it.
     pub(super) base: Option<i64>,
     pub(super) pings: usize,
     /// How long the capture took.
@@ -82,10 +82,7 @@ impl Reading {
             RecordKind::Opened | RecordKind::Finished => {}
             // The server has not got it any more.
             RecordKind::ClientBytes | RecordKind::ClientFrame if is_over => {}
-            RecordKind::ClientBytes => {
-                let draft = self.draft(moment, Action::Bytes { bytes: content, is_answered: false });
-                self.connection(moment).bytes = Some(draft);
-            }
+            RecordKind::ClientBytes => self.client_bytes(content, moment),
             RecordKind::ServerBytes => {
                 let asked = self.connection(moment).bytes;
                 if let Some(Action::Bytes { is_answered, .. }) = self.action(asked) {
@@ -112,13 +109,19 @@ impl Reading {
 
     /// Adds a draft, and returns its number.
     fn draft(&mut self, moment: Moment, action: Action) -> usize {
-        let step = Step { moment, action, after: self.seen };
+        // Its place tells what it comes after.
+        let step = Step { moment, action, after: 0 };
         self.drafts.push(Draft { step, seen: self.seen, zxid: None, done: None });
         self.drafts.len() - 1
     }
 
     fn action(&mut self, draft: Option<usize>) -> Option<&mut Action> {
         draft.and_then(|draft| self.drafts.get_mut(draft)).map(|draft| &mut draft.step.action)
+    }
+
+    fn client_bytes(&mut self, bytes: Bytes, moment: Moment) {
+        let draft = self.draft(moment, Action::Bytes { bytes, is_answered: false });
+        self.connection(moment).bytes = Some(draft);
     }
 
     fn client_frame(&mut self, payload: Bytes, moment: Moment) {
@@ -146,9 +149,7 @@ impl Reading {
                 let draft = self.draft(moment, Action::Request { payload, request, reply: Awaited::Lost });
                 self.connection(moment).requests.push(Some(draft));
             }
-            Err(_) => {
-                self.draft(moment, Action::Bytes { bytes: framed(&payload), is_answered: false });
-            }
+            Err(_) => self.client_bytes(framed(&payload), moment),
         }
     }
 
@@ -225,7 +226,7 @@ impl Reading {
             let (events, transaction) = (connection.events.len(), is_transaction.then_some(zxid));
             *awaited = Awaited::Reply { fields, events, transaction };
             if zxid > 0 {
-                // Before it there were only the sessions of which the capture shows the begin.
+                // Before it there were the sessions of which the capture has shown the begin, at least.
                 self.base.get_or_insert(zxid - i64::from(is_transaction) - self.opened);
             }
         }

@@ -1,9 +1,9 @@
 //! [`Timeline`]: how far the captured server was at each record, as the zxids of replies and events show it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How many transactions are looked at: an ensemble begins each epoch with a zxid that is far from the last one.
+/// How many unexplained transactions are looked at: each may cost a refused request. What comes after them is waited for in vain.
 const MOST: usize = 100_000;
 
 /// A zxid, and the record that shows that its transaction is over.
@@ -33,14 +33,24 @@ impl Timeline {
         for at in 1..furthest.len() {
             furthest[at].zxid = furthest[at].zxid.max(furthest[at - 1].zxid);
         }
-        let last = furthest.last().map_or(base, |last| last.zxid);
-        let unexplained = (base + 1..=last).filter(|zxid| !explained.contains(zxid)).take(MOST);
+        // An ensemble begins each epoch far from the end of the one before.
+        let lasts: BTreeMap<_, _> = furthest.iter().map(|seen| (seen.zxid >> 32, seen.zxid)).collect();
+        let epochs = lasts.into_iter().map(|(epoch, last)| base.max(epoch << 32) + 1..=last);
+        let unexplained = epochs.flatten().filter(|zxid| !explained.contains(zxid)).take(MOST);
         let shown = |zxid| furthest[furthest.partition_point(|seen| seen.zxid < zxid)];
         unexplained.map(|zxid| Sighting { zxid, ..shown(zxid) }).collect()
     }
 
-    /// The last time at which the server had not come to this zxid yet.
-    pub(super) fn last_before(&self, zxid: i64) -> Option<Duration> {
-        self.0.iter().filter(|seen| seen.zxid < zxid).map(|seen| seen.time).max()
+    /// Tells the last time at which the server had not come to a zxid yet.
+    pub(super) fn last_before(&self) -> impl Fn(i64) -> Option<Duration> {
+        let mut latest: Vec<_> = self.0.iter().map(|seen| (seen.zxid, seen.time)).collect();
+        latest.sort_unstable();
+        for at in 1..latest.len() {
+            latest[at].1 = latest[at].1.max(latest[at - 1].1);
+        }
+        move |zxid| {
+            let next = latest.partition_point(|(seen, _)| *seen < zxid);
+            next.checked_sub(1).map(|last| latest[last].1)
+        }
     }
 }

@@ -67,7 +67,7 @@ impl Player<'_> {
     }
 
     /// Waits until the server must have given up a session: it looks at most half a timeout after its time is over.
-    pub(super) async fn expire(&mut self, session: &ReplayedSession) {
+    pub(super) async fn wait_for_expiry(&mut self, session: &ReplayedSession) {
         while session.heard.elapsed() < session.timeout.mul_f64(1.5) + 2 * TICK {
             sleep(TICK).await;
             self.tick().await;

@@ -160,19 +160,20 @@ impl Replay<'_, '_> {
         self.watches.add(*conn, path, kind, op, uncertain);
     }
 
-    /// Applies the possible effects on watches of a request whose reply was lost, on a connection that continued.
+    /// Applies the possible effects on watches of a request whose reply was lost.
     pub(super) fn assume_possible(&mut self, op: usize) {
-        self.set_watch(op, true);
         let CheckedOp { conn, request: Some(request), .. } = &self.all.ops[op] else { return };
         match request {
-            Request::AddWatch(add) => {
-                if let (Some(kind), Some(path)) = (AddWatchMode::from_code(add.mode), &add.path) {
-                    self.watches.add(*conn, path, kind.into(), op, true);
-                }
-            }
             Request::RemoveWatches(remove) => {
                 if let (Some(kind), Some(path)) = (WatcherType::from_code(remove.kind), &remove.path) {
                     self.watches.remove(*conn, path, kind, true);
+                }
+            }
+            // A server sends the reply before any event of the watch.
+            _ if !self.all.lossy => {}
+            Request::AddWatch(add) => {
+                if let (Some(kind), Some(path)) = (AddWatchMode::from_code(add.mode), &add.path) {
+                    self.watches.add(*conn, path, kind.into(), op, true);
                 }
             }
             Request::SetWatches(_) | Request::SetWatches2(_) => {
@@ -187,7 +188,7 @@ impl Replay<'_, '_> {
                     paths.iter().for_each(|path| self.watches.add(*conn, path, kind, op, true));
                 }
             }
-            _ => {}
+            _ => self.set_watch(op, true),
         }
     }
 

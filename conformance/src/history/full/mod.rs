@@ -85,3 +85,6 @@ impl Checker {
         Replay::new(&all, Model::new(self.extended_types)).run(&steps)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -242,7 +242,10 @@ impl<'h> Operations<'h> {
         })?;
         let outcome = header.error_code().map_or(Ok(body), Err);
         self.ops[op].answer = Some(Answer { zxid: header.zxid, outcome });
-        self.ops[op].catch_up = mem::take(&mut self.conns[conn].catch_up);
+        // A reply out of order may come between the events of restored watches and their reply.
+        if !self.ops[op].is_out_of_band() {
+            self.ops[op].catch_up = mem::take(&mut self.conns[conn].catch_up);
+        }
         if let (Some(event), false) = (self.ops[op].catch_up.first(), self.ops[op].sets_watches()) {
             let event = self.name_event(conn, Zxid(-1), event);
             let expected = "no event without a zxid, as no watch was restored";

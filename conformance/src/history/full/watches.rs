@@ -95,15 +95,10 @@ impl Watches {
                 uncertain,
             }));
         };
-        let fired = self.fire(path, &[WatchKind::Data, WatchKind::Persistent, WatchKind::Recursive], alive);
-        let mut children = match kind {
-            EventType::NodeDeleted => self.fire(path, &[WatchKind::Child, WatchKind::Persistent], alive),
-            _ => BTreeMap::new(),
-        };
-        // A connection gets one event, however many of its watches match. If one is uncertain, the other still counts.
-        children.retain(|conn, _| fired.get(conn).is_none_or(|(_, uncertain)| *uncertain));
-        add(fired, *kind, path, *readable);
-        add(children, *kind, path, *readable);
+        // A connection gets one event, however many of its watches match.
+        let kinds = [WatchKind::Data, WatchKind::Persistent, WatchKind::Recursive, WatchKind::Child];
+        let kinds = if *kind == EventType::NodeDeleted { &kinds[..] } else { &kinds[..3] };
+        add(self.fire(path, kinds, alive), *kind, path, *readable);
         if *kind != EventType::NodeDataChanged {
             let fired = self.fire(parent, &[WatchKind::Child, WatchKind::Persistent], alive);
             add(fired, EventType::NodeChildrenChanged, parent, *parent_readable);
@@ -156,4 +151,30 @@ fn add_watcher(watchers: &mut BTreeMap<usize, (usize, bool)>, watcher: &Watcher,
 fn kinds(wanted: WatcherType) -> impl Iterator<Item = WatchKind> {
     let is_wanted = move |kind: &WatchKind| wanted == WatcherType::Any || wanted == kind.watcher_type();
     WatchKind::ALL.into_iter().filter(is_wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whichever of the two fires, the server sends one event.
+    #[test]
+    fn a_deletion_gives_one_certain_event_beside_a_watch_that_may_not_exist() {
+        for uncertain in [WatchKind::Data, WatchKind::Child] {
+            let mut watches = Watches::default();
+            for (by, kind) in [WatchKind::Data, WatchKind::Child].into_iter().enumerate() {
+                watches.add(1, "/a", kind, by, kind == uncertain);
+            }
+            let change = TreeChange {
+                kind: EventType::NodeDeleted,
+                path: "/a".to_owned(),
+                readable: true,
+                parent: "/".to_owned(),
+                parent_readable: true,
+            };
+            let expected = watches.trigger(&change, &|_| true);
+            let uncertain: Vec<_> = expected.iter().map(|event| event.uncertain).collect();
+            assert_eq!(uncertain, [false], "{expected:?}");
+        }
+    }
 }

@@ -42,7 +42,8 @@ fn registers(operations: &[RegisterOp]) -> Result<(), CheckError> {
     }
     for operation in operations {
         let (Some(register), Some(state)) = (register(operation), state(operation)) else { continue };
-        if !state.value.is_empty() && !writes.contains_key(&(register, &state.value)) {
+        let is_new = state.value.is_empty() && state.version == 0;
+        if !is_new && !writes.contains_key(&(register, &state.value)) {
             let seen = format!("{:?}", state.value);
             return Err(violation(Rule::KnownValue, operation, None, "a value that was written", &seen));
         }
@@ -68,22 +69,24 @@ fn registers(operations: &[RegisterOp]) -> Result<(), CheckError> {
             *unseen.entry(write.0).or_default() += 1;
         }
     }
-    let pairs = states.iter().zip(states.iter().skip(1));
-    for (((register, _), (state, by)), ((next, _), (later, after))) in pairs {
-        if register != next {
+    let mut before: Option<(usize, i32, &RegisterOp)> = None;
+    for ((register, _), (state, by)) in &states {
+        let known = before.replace((*register, state.version, by)).filter(|(other, ..)| other == register);
+        let (version, other) = known.map_or((0, None), |(_, version, by)| (version, Some(by)));
+        if other.is_none() && state.value.is_empty() {
             continue;
         }
-        let seen = format!("version {}", later.version);
-        if later.version <= state.version {
-            let expected = format!("a version above {}", state.version);
-            return Err(violation(Rule::NoLostWrite, after, Some(by), &expected, &seen));
+        let seen = format!("version {}", state.version);
+        if state.version <= version {
+            let expected = format!("a version above {version}");
+            return Err(violation(Rule::NoLostWrite, by, other, &expected, &seen));
         }
         let left = unseen.entry(*register).or_default();
-        let most = state.version + 1 + *left;
-        *left -= later.version - state.version - 1;
+        let most = version + 1 + *left;
+        *left -= state.version - version - 1;
         if *left < 0 {
             let expected = format!("version {most} at most, by as many writes");
-            return Err(violation(Rule::CountedVersions, after, Some(by), &expected, &seen));
+            return Err(violation(Rule::CountedVersions, by, other, &expected, &seen));
         }
     }
     Ok(())
@@ -104,8 +107,8 @@ fn order(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError>
         if !is_end {
             // In an ensemble another client's read may come from a server that is ahead, so only writes bind those who sync.
             let global = match &operation.call {
-                _ if !is_ensemble => shown.get(&register),
-                Call::Set { .. } | Call::Get { synced: true, .. } => written.get(&register),
+                _ if !is_ensemble || is_write => shown.get(&register),
+                Call::Get { synced: true, .. } => written.get(&register),
                 _ => None,
             };
             let floor =
@@ -172,8 +175,18 @@ fn lists(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError>
                 there.remove(name.as_str());
                 musts.values_mut().for_each(|must| _ = must.remove(name.as_str()));
             }
-            (Call::Delete { name }, Some(CallOutcome::Refused)) => {
-                return Err(missing(name, operation, lives[name.as_str()].create));
+            (call, Some(CallOutcome::Missing)) if is_end => {
+                let (name, is_certain) = match call {
+                    Call::Get { register, synced } => (format!("register {register}"), *synced),
+                    Call::Set { register, .. } => (format!("register {register}"), true),
+                    Call::List { synced } => ("the parent of the list".to_owned(), *synced),
+                    Call::Create { .. } => ("the parent of the list".to_owned(), true),
+                    Call::Delete { name } => (name.clone(), true),
+                };
+                if is_certain || !is_ensemble {
+                    let create = lives.get(name.as_str()).and_then(|life| life.create);
+                    return Err(missing(&name, operation, create));
+                }
             }
             (Call::List { .. }, _) if !is_end => _ = musts.insert(operation.began, there.clone()),
             (Call::List { synced }, Some(CallOutcome::Names(names))) => {

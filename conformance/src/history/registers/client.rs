@@ -206,7 +206,7 @@ impl Client {
             (Call::List { .. }, (None, Reply::Children(names))) => CallOutcome::Names(names.iter().collect()),
             (_, (None, _)) => CallOutcome::Done,
             (Call::Set { .. }, (Some(ErrorCode::BadVersion), _)) => CallOutcome::Refused,
-            (Call::Delete { .. }, (Some(ErrorCode::NoNode), _)) => CallOutcome::Refused,
+            (_, (Some(ErrorCode::NoNode), _)) => CallOutcome::Missing,
             // Such as a connection that another server has taken over: nothing is known.
             _ => return None,
         })

@@ -120,8 +120,10 @@ enum CallOutcome {
     Names(Vec<String>),
     /// Created or deleted.
     Done,
-    /// The version was another, or there was nothing to delete.
+    /// The version was another.
     Refused,
+    /// There was no such znode.
+    Missing,
 }
 
 /// A register.

@@ -71,21 +71,24 @@ impl Script {
 
     /// The steps in their order: connection, and the path or what else it is.
     fn order(&mut self) -> Vec<(u32, String)> {
-        let plan = Plan::of(std::mem::take(&mut self.reading));
-        let named = |step: &Step| match &step.action {
-            Action::Connect { .. } => "connect".to_owned(),
-            Action::Request { request, .. } => {
-                request.body.as_ref().ok().and_then(|body| body.path()).unwrap_or("?").to_owned()
-            }
-            Action::Bytes { .. } => "bytes".to_owned(),
-            Action::Cut => "cut".to_owned(),
-            Action::Ended => "ended".to_owned(),
-            Action::Expire { session } => format!("expire {session}"),
-            Action::Delete { path } => format!("delete {path}"),
-            Action::Refuse => "refuse".to_owned(),
-        };
-        plan.steps.iter().map(|step| (step.moment.connection, named(step))).collect()
+        named(&Plan::of(std::mem::take(&mut self.reading)))
     }
+}
+
+fn named(plan: &Plan) -> Vec<(u32, String)> {
+    let named = |step: &Step| match &step.action {
+        Action::Connect { .. } => "connect".to_owned(),
+        Action::Request { request, .. } => {
+            request.body.as_ref().ok().and_then(|body| body.path()).unwrap_or("?").to_owned()
+        }
+        Action::Bytes { .. } => "bytes".to_owned(),
+        Action::Cut => "cut".to_owned(),
+        Action::Ended => "ended".to_owned(),
+        Action::Expire { session } => format!("expire {session}"),
+        Action::Delete { path } => format!("delete {path}"),
+        Action::Refuse => "refuse".to_owned(),
+    };
+    plan.steps.iter().map(|step| (step.moment.connection, named(step))).collect()
 }
 
 fn create(path: &str, flags: i32) -> Request {
@@ -122,6 +125,26 @@ fn two_clients_that_pipeline_are_replayed_in_the_order_of_zxids() {
         (2, "/a"),
     ]);
     assert_eq!(script.order(), expected);
+}
+
+/// The two directions of a connection are recorded by separate tasks.
+#[test]
+fn a_session_whose_response_is_recorded_late_was_opened_before_what_shows_it() {
+    let mut create_of_other = Script::default();
+    create_of_other.connect(1).connected(1).connect(2).ask(1, 1, &create("/a", 0)).created(1, 1, 13, "/a");
+    create_of_other.connected(2).ask(1, 2, &create("/b", 0)).created(1, 2, 14, "/b");
+    let mut own_read = Script::default();
+    own_read.connect(1).connected(1).connect(2).ask(1, 1, &create("/a", 0)).created(1, 1, 13, "/a");
+    own_read.connected(2).ask(2, 1, &get("/b")).reply(2, 1, 13, &Reply::Data(None, zero()));
+    let mut later_reply = Script::default();
+    later_reply.connect(1).connected(1).connect(2).connected(2);
+    later_reply.ask(1, 1, &create("/a", 0)).ask(2, 1, &create("/b", 0));
+    later_reply.created(2, 1, 14, "/b").created(1, 1, 13, "/a");
+    for (connection, mut script) in [(1, create_of_other), (2, own_read), (2, later_reply)] {
+        let plan = Plan::of(std::mem::take(&mut script.reading));
+        let expected = steps(&[(1, "connect"), (2, "connect"), (1, "/a"), (connection, "/b")]);
+        assert_eq!((plan.base, named(&plan)), (10, expected));
+    }
 }
 
 #[test]
@@ -170,6 +193,44 @@ fn a_session_whose_ephemeral_vanishes_is_ended_there() {
         (2, "/b"),
     ]);
     assert_eq!(script.order(), expected);
+}
+
+/// The events of such a server have the zxid -1.
+#[test]
+fn a_session_whose_ephemeral_vanishes_before_a_server_without_zxids_of_events_expires() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).connect(2).connected(2);
+    script.ask(1, 1, &create("/e", 1)).created(1, 1, 3, "/e");
+    script.record(1, RecordKind::EndedByClient, Bytes::new()).wait(1_200);
+    let event = payload(|out| Reply::encode_event(Zxid(-1), EventType::NodeDeleted, "/e", out));
+    script.record(2, RecordKind::ServerFrame, event);
+    script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
+    let order = script.order();
+    assert!(order.contains(&(0, "expire 1".to_owned())), "{order:?}");
+}
+
+#[test]
+fn an_ensemble_that_begins_an_epoch_has_refused_nothing_between_the_two() {
+    let mut script = Script::default();
+    let epoch = 1 << 32;
+    script.connect(1).connected(1).ask(1, 1, &create("/c", 4)).created(1, 1, 2, "/c");
+    let event = payload(|out| Reply::encode_event(Zxid(3), EventType::NodeDeleted, "/c", out));
+    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    script.ask(1, 2, &create("/a", 0)).created(1, 2, epoch + 1, "/a");
+    script.ask(1, 3, &create("/b", 0)).created(1, 3, epoch + 3, "/b");
+    let expected = [(1, "connect"), (1, "/c"), (0, "delete /c"), (1, "/a"), (0, "refuse"), (1, "/b")];
+    let order = script.order();
+    assert!(order == steps(&expected), "{} steps: {:?}", order.len(), &order[..order.len().min(9)]);
+}
+
+#[test]
+fn the_end_of_a_connection_whose_first_frame_does_not_decode_is_replayed() {
+    for (end, what) in [(RecordKind::EndedByServer, "ended"), (RecordKind::EndedByClient, "cut")] {
+        let mut script = Script::default();
+        script.record(1, RecordKind::ClientFrame, Bytes::from_static(b"junk"));
+        script.record(1, end, Bytes::new());
+        assert_eq!(script.order(), steps(&[(1, "bytes"), (1, what)]));
+    }
 }
 
 #[test]
@@ -289,6 +350,17 @@ fn a_transaction_before_any_session_could_expire_is_none_of_theirs() {
     script.connect(1).connected(1).ask(1, 1, &create("/a", 0)).created(1, 1, 2, "/a");
     script.ask(1, 2, &create("/b", 0)).created(1, 2, 4, "/b");
     assert_eq!(script.order(), steps(&[(1, "connect"), (1, "/a"), (1, "/b")]));
+}
+
+/// With a time that grows with the product of the two, this takes ten seconds and more.
+#[test]
+fn many_unexplained_transactions_in_a_long_capture_are_looked_at_in_one_pass() {
+    let mut script = Script::default();
+    script.connect(1).connected(1);
+    for at in 1..30_000 {
+        script.ask(1, at, &get("/a")).reply(1, at, 2 * i64::from(at), &Reply::Empty);
+    }
+    assert_eq!(script.order().len(), 30_000);
 }
 
 fn zero() -> Stat {

@@ -96,6 +96,19 @@ fn a_version_that_nobody_wrote_needs_a_write_without_an_answer() {
 }
 
 #[test]
+fn the_first_state_that_is_seen_counts_the_writes_before_it_as_well() {
+    assert_eq!(history().set(0, "a", 5, 2).rule(false), Some(Rule::CountedVersions));
+    assert_eq!(history().lost_set(1, "b").set(0, "a", 5, 2).rule(false), None);
+    assert_eq!(history().set(0, "a", 5, 0).rule(false), Some(Rule::NoLostWrite));
+    assert_eq!(history().get(0, false, "", 4, 0).set(0, "a", 5, 1).rule(false), None);
+}
+
+#[test]
+fn a_register_is_empty_only_before_the_first_write() {
+    assert_eq!(history().set(0, "a", 5, 1).get(0, false, "", 6, 2).rule(false), Some(Rule::KnownValue));
+}
+
+#[test]
 fn what_was_read_was_written() {
     assert_eq!(history().get(0, false, "x", 5, 1).rule(false), Some(Rule::KnownValue));
     assert_eq!(history().lost_set(1, "x").get(0, false, "x", 5, 1).rule(false), None);
@@ -108,6 +121,10 @@ fn what_was_read_was_written() {
 #[test]
 fn a_write_comes_after_those_that_had_ended() {
     assert_eq!(history().set(0, "a", 6, 2).set(1, "b", 5, 1).rule(true), Some(Rule::WriteOrder));
+    // What another client has read was committed.
+    let mut read = history();
+    read.lost_set(0, "a").get(1, false, "a", 6, 2).set(2, "b", 5, 1);
+    assert_eq!(read.rule(true), Some(Rule::WriteOrder));
 }
 
 #[test]
@@ -117,7 +134,9 @@ fn a_write_for_a_version_is_done_at_that_version() {
         history().add(0, call.clone(), Some(state("a", 5, 9))).rule(false),
         Some(Rule::ExpectedVersion)
     );
-    assert_eq!(history().add(0, call, Some(state("a", 5, 4))).rule(false), None);
+    let mut right = history();
+    right.lost_set(1, "x").lost_set(1, "y").lost_set(1, "z").add(0, call, Some(state("a", 5, 4)));
+    assert_eq!(right.rule(false), None);
 }
 
 #[test]
@@ -128,7 +147,7 @@ fn a_list_has_what_was_created_and_not_deleted() {
     assert_eq!(history().list(1, &["x"]).rule(false), Some(Rule::KnownName));
     let call = Call::Delete { name: "x".to_owned() };
     assert_eq!(
-        history().create(0, "x").add(0, call, Some(CallOutcome::Refused)).rule(true),
+        history().create(0, "x").add(0, call, Some(CallOutcome::Missing)).rule(true),
         Some(Rule::NoLostCreate)
     );
     // Only its own session sees it at once in an ensemble.
@@ -137,6 +156,28 @@ fn a_list_has_what_was_created_and_not_deleted() {
     // Its deletion is under way.
     let racing = history().create(0, "x").delete(0, "x").list(1, &[]).at_the_same_time().rule(false);
     assert_eq!(racing, None);
+}
+
+#[test]
+fn what_the_clients_work_on_is_always_there() {
+    let get = |synced| Call::Get { register: 0, synced };
+    let set = Call::Set { register: 0, value: "a".to_owned(), version: -1 };
+    let create = Call::Create { name: "x".to_owned() };
+    let cases = [
+        (get(false), false),
+        (get(true), true),
+        (set, true),
+        (create, true),
+        (Call::List { synced: false }, false),
+        (Call::List { synced: true }, true),
+    ];
+    for (call, is_certain) in cases {
+        let mut history = history();
+        history.add(0, call.clone(), Some(CallOutcome::Missing));
+        assert_eq!(history.rule(false), Some(Rule::NoLostCreate), "{call:?}");
+        // A server of an ensemble may not have it yet.
+        assert_eq!(history.rule(true), is_certain.then_some(Rule::NoLostCreate), "{call:?}");
+    }
 }
 
 #[test]
@@ -157,6 +198,6 @@ fn a_delete_without_an_answer_may_have_been_done() {
     }
     // One that found nothing to delete has lost the create.
     let mut history = history();
-    history.create(1, "a").add(1, Call::Delete { name: "a".to_owned() }, Some(CallOutcome::Refused));
+    history.create(1, "a").add(1, Call::Delete { name: "a".to_owned() }, Some(CallOutcome::Missing));
     assert_eq!(history.rule(false), Some(Rule::NoLostCreate));
 }
