@@ -47,6 +47,8 @@ mod tests;
 
 pub(crate) use disk_thread::run as run_on_disk;
 pub(crate) use gate::DurabilityGate;
+#[cfg(test)]
+pub(crate) use queue::Amount;
 pub use queue::LastSnapshot;
 pub(crate) use queue::{Close, CommitQueue, RestoredState, Submitted, Work};
 pub(crate) use snapshot::{SLICE, SLICE_BYTES, SnapshotCopy, SnapshotSource, SnapshotStart};

@@ -9,7 +9,7 @@ use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::StorageOptions;
 
 use super::*;
-use crate::durable::{DurableConfig, Work};
+use crate::durable::{Amount, DurableConfig, Work};
 use crate::net::flow::buffer::SendBuffer;
 
 /// What the log does with its queue, which is open as long as its end lives.
@@ -21,7 +21,8 @@ struct Log {
 impl Log {
     /// Makes everything up to a transaction durable, and lets its messages leave.
     fn advance(&self, turns: &Turns, durable: i64, bytes: usize) {
-        self.queue.advance(0, Zxid(durable), bytes, |_| ());
+        let txns = (durable - self.queue.durable().0).unsigned_abs();
+        self.queue.advance(0, Zxid(durable), Amount { txns, bytes }, |_| ());
         turns.release_durable();
     }
 }
