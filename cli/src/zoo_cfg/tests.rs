@@ -186,7 +186,6 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
 }
 
 /// However it is written: with any separator, on several lines, with escapes.
-#[cfg(feature = "admin")]
 #[test]
 fn what_is_shown_of_a_file_has_no_value_of_a_secret_key() {
     for row in GROUPS.iter().flat_map(|group| group.rows).filter(|row| row.secret) {
