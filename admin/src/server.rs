@@ -9,7 +9,7 @@ use zoolet_server::Observer;
 #[cfg(feature = "tls")]
 use zoolet_tls::{LiveTls, ServerTls};
 
-use crate::commands::{Commands, TransferSettings};
+use crate::commands::{Commands, TransferSettings, without_secret};
 use crate::error::AdminError;
 use crate::http::limits::IDLE_TIMEOUT;
 use crate::http::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, Https};
@@ -122,17 +122,22 @@ impl AdminServerBuilder {
         self
     }
 
-    /// What the command `initial_configuration` shows: the text of the file that the server was started with. Values whose keys name a
-    /// password or a secret are left out. Default: nothing.
-    pub fn initial_configuration(mut self, text: impl Into<String>) -> Self {
-        self.initial_configuration = text.into();
+    /// What the command `initial_configuration` shows: the settings of the file that the server was started with, each a key and a
+    /// value, in a line each. Values whose keys name a password or a secret are left out. Default: none.
+    pub fn initial_configuration<K: AsRef<str>, V: AsRef<str>>(
+        mut self,
+        settings: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        let lines = settings.into_iter().map(|(key, value)| without_secret(key.as_ref(), value.as_ref()));
+        self.initial_configuration = lines.collect();
         self
     }
 
     /// Whether there is a page for people at `/`: the tree, sessions, lock queues, transactions and load. It only reads. Default: yes;
     /// Apache has none.
     ///
-    /// Whoever reaches the port reads what an anonymous client reads there, and the sessions with their addresses. ACLs hold.
+    /// Whoever reaches the port reads what an anonymous client reads there, and the sessions with their addresses. ACLs hold for the
+    /// page, but not for the commands `dump`, `watches` and `watches_by_path`, which list paths on the same port.
     pub fn page(mut self, page: bool) -> Self {
         self.page = if page { self.page.or_else(|| Some(PageSettings::default())) } else { None };
         self

@@ -2,7 +2,7 @@
 //! `zoolet conform` judges servers; `zoolet capture`, `show` and `replay` record what clients do.
 //!
 //! Every subcommand reports each mistake of an operator in one line on stderr, with the setting, its value and a hint, and exits
-//! with code 2. Any other failure of the operating system is exit code 1.
+//! with code 2, also if a file that the operator names cannot be used. Other failures of the operating system are exit code 1.
 
 mod capture;
 mod conform;

@@ -1,5 +1,5 @@
 //! A local port that forwards to a server by TLS and SASL: so the conformance kit and the health check, whose connections are plain
-//! ones, reach it too, byte by byte as they do any other.
+//! ones, reach it too, byte by byte as they do any other. Whoever else connects to it on this machine has the rights of the caller.
 
 #[cfg(all(feature = "shell", feature = "tls"))]
 use std::collections::BTreeMap;
@@ -43,7 +43,8 @@ pub(crate) struct RelayArguments {
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE")]
     tls_password_file: Option<PathBuf>,
-    /// Authenticate every session by SASL DIGEST-MD5: a user, and the file with the password
+    /// Authenticate every session by SASL DIGEST-MD5: a user, and the file with the password. While the command runs, other users of
+    /// this machine can open such sessions, too, at the local port that it listens on
     #[arg(long, value_name = "USER:FILE", value_parser = user_and_file)]
     sasl: Option<(String, PathBuf)>,
 }

@@ -3,7 +3,6 @@
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::process::ExitCode;
 
 use zoolet_proto::Zxid;
@@ -132,11 +131,11 @@ async fn serve(plan: Plan) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     };
     let server = started?;
-    let endpoints = match Endpoints::start(&endpoints, &server).await {
-        Ok(endpoints) => endpoints,
-        Err(failure) => {
-            server.shutdown().await;
-            return Err(failure);
+    let endpoints = match unless(signals.next(), Endpoints::start(&endpoints, &server)).await {
+        Some(Ok(endpoints)) => endpoints,
+        ended => {
+            let code = stop(server.shutdown(), signals.next()).await;
+            return ended.and_then(Result::err).map_or(Ok(code), Err);
         }
     };
     let addrs = addresses(&server, &endpoints);
@@ -145,19 +144,21 @@ async fn serve(plan: Plan) -> Result<ExitCode, Failure> {
         tracing::warn!(%error, "cannot announce the server on stdout");
     }
     notifier.ready(&addrs);
-    let mut alive = pin!(notifier.keep_alive());
-    let failure = loop {
-        tokio::select! {
-            biased;
-            error = server.failed() => break Some(Failure::Disk(error)),
-            _ = signals.next() => break None,
-            () = reloads.next() => {
-                notifier.reloading();
-                reload(&server, has_tls).await;
-                notifier.ready(&addrs);
-            }
-            never = &mut alive => match never {},
+    let reloading = async {
+        loop {
+            reloads.next().await;
+            notifier.reloading();
+            reload(&server, has_tls).await;
+            notifier.ready(&addrs);
         }
+    };
+    // A file that hangs keeps a reload waiting, and nothing else.
+    let failure = tokio::select! {
+        biased;
+        error = server.failed() => Some(Failure::Disk(error)),
+        _ = signals.next() => None,
+        () = reloading => None,
+        never = notifier.keep_alive() => match never {},
     };
     notifier.stopping();
     if failure.is_none() {

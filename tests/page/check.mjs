@@ -217,6 +217,19 @@ await check('what somebody has changed meanwhile is not overwritten', { url: wri
   assert.match(await page.eval(text('#write-problem')), /version/);
 });
 
+await check('setting a text keeps its line ends', { url: writing, hash: '/znodes/config/empty' }, async page => {
+  await page.until("document.querySelector('#mode').textContent === 'writable' && document.querySelector('#znode .buttons')");
+  const ask = "fetch('api/znode?path=/config/empty').then(r => r.json())";
+  const { stat } = await page.eval(ask);
+  await page.eval(call('set', { path: '/config/empty', data: btoa('a\r\nb'), version: stat.version }));
+  await page.until("document.querySelector('#znode pre')?.textContent.startsWith('a')");
+  await page.click('#znode .buttons button:nth-child(1)');
+  await page.click('#write-ok');
+  await page.until("!document.querySelector('#write-dialog').open");
+  const { data, stat: after } = await page.eval(ask);
+  assert.deepEqual([atob(data.base64), after.version], ['a\r\nb', stat.version + 2]);
+});
+
 await check('load is plotted', { hash: '/load' }, async page => {
   await page.until("document.querySelectorAll('.plot .line').length >= 8", 'lines', 15);
   assert.ok(await page.eval("Number(document.querySelector('.plot b').textContent) > 0"), 'requests a second');

@@ -21,6 +21,7 @@ use zoolet_server::Observer;
 
 use crate::http::{HttpBody, HttpMethod, HttpRequest, HttpResponse};
 use json::JsonWriter;
+pub(crate) use state::without_secret;
 use table::Command;
 use transfers::{Transfer, Transfers, with_fields};
 
@@ -37,7 +38,7 @@ pub(crate) struct Commands {
     observer: Observer,
     /// The path before the names, `/commands`.
     prefix: String,
-    /// What `initial_configuration` shows.
+    /// What `initial_configuration` shows, without secrets.
     configuration: String,
     transfers: Transfers,
     lists: Arc<Semaphore>,
@@ -187,7 +188,7 @@ impl Commands {
             Command::GetTraceMask => json.key("tracemask").plain(observer.trace_mask().unwrap_or_default()),
             Command::SetTraceMask => return Some(self.set_trace_mask(request, json)),
             Command::Hash => state::hash(observer, json).await?,
-            Command::InitialConfiguration => state::initial_configuration(&self.configuration, json),
+            Command::InitialConfiguration => json.key("initial_configuration").string(&self.configuration),
             Command::IsReadOnly => state::is_read_only(observer, json).await?,
             Command::LastSnapshot => state::last_snapshot(observer, json).await?,
             Command::Leader => return Some(Err("server is not initialized".to_owned())),

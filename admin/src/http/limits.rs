@@ -13,11 +13,11 @@ pub(crate) const MAX_HEAD: usize = 8 << 10;
 pub(crate) const MAX_FIELDS: usize = 64;
 
 /// How long a connection may take for the head of its next request, from the answer to the one before (`admin.idleTimeout`); and
-/// how long it may send or take nothing while a body is under way.
+/// how long it may take for [`LEAST_MOVED`] bytes of a body, in either direction.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a peer must take of a response within the idle timeout, so that one byte a minute is not enough.
-pub(crate) const LEAST_TAKEN: usize = 16 << 10;
+/// What a peer must take of a response, or send of a body, within the idle timeout, so that one byte a minute is not enough.
+pub(crate) const LEAST_MOVED: usize = 16 << 10;
 
 /// What is read of a body that nobody wants, so that its sender sees the answer and not a reset.
 pub(crate) const DISCARDED: usize = 1 << 20;

@@ -1,7 +1,8 @@
 //! HTTP/1.1 for the admin server, the metrics endpoint and the page: a listener, its connections, requests and responses.
 //!
-//! Everything that a peer decides is bounded: the number of its connections, the bytes of a head, the time for a head, for a body
-//! and for reading a response, and the bytes that a stream holds. See [`limits`].
+//! What a peer decides is bounded: the number of its connections, the bytes of a head and the time for it, the pace of a body and of
+//! reading a response, and the bytes that a stream holds. See [`limits`]. The bytes of a body are for its reader to bound; those of a
+//! restore are not.
 //!
 //! What Jetty does before Apache's servlets see a request is done here, by [`service`]: the answers to other methods than GET and POST,
 //! and to requests without a host.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::limits::LEAST_TAKEN;
+use super::limits::LEAST_MOVED;
 
-/// A stream that fails if its peer takes less than [`LEAST_TAKEN`] bytes within a time while more wait for it.
+/// A stream that fails if its peer takes fewer than [`LEAST_MOVED`] bytes within a time while more wait for it.
 pub(super) struct Paced<S> {
     stream: S,
     timeout: Duration,
@@ -45,7 +45,7 @@ impl<S> Paced<S> {
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(taken)) = written {
             self.taken += taken;
-            if self.taken >= LEAST_TAKEN {
+            if self.taken >= LEAST_MOVED {
                 self.restart();
             }
         }

@@ -8,8 +8,10 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
+
+use super::limits::LEAST_MOVED;
 
 /// What is done with a resource. HEAD is a GET whose answer is sent without its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,14 +59,17 @@ impl HttpRequest {
 /// The body of a request.
 pub(crate) struct HttpBody {
     incoming: Incoming,
-    /// How long the client may send nothing.
+    /// In which time the client must send [`LEAST_MOVED`] bytes, or the end.
     timeout: Duration,
+    /// What is left of that time, which runs while the body is waited for, and what was sent in it.
+    left: Duration,
+    sent: usize,
 }
 
 /// Why a body was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
-    #[error("the client has sent nothing for {0:?}")]
+    #[error("the client has sent fewer than {LEAST_MOVED} bytes in {0:?}")]
     Slow(Duration),
     #[error("the body is longer than {0} bytes")]
     TooLong(usize),
@@ -74,22 +79,28 @@ pub(crate) enum BodyError {
 
 impl HttpBody {
     pub(super) fn new(incoming: Incoming, timeout: Duration) -> Self {
-        Self { incoming, timeout }
+        Self { incoming, timeout, left: timeout, sent: 0 }
     }
 
     /// The next piece; `None` at the end.
     ///
     /// # Errors
-    /// If the connection ends before, or sends nothing for the idle timeout.
+    /// If the connection ends before, or the client sends too little within the idle timeout.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         loop {
-            let frame = timeout(self.timeout, self.incoming.frame()).await;
+            let begun = Instant::now();
+            let frame = timeout(self.left, self.incoming.frame()).await;
             let frame = frame.map_err(|_| BodyError::Slow(self.timeout))?;
+            self.left = self.left.saturating_sub(begun.elapsed());
             match frame.transpose()? {
                 None => return Ok(None),
                 // Trailers are of no interest.
                 Some(frame) => {
                     if let Ok(piece) = frame.into_data() {
+                        self.sent += piece.len();
+                        if self.sent >= LEAST_MOVED {
+                            (self.left, self.sent) = (self.timeout, 0);
+                        }
                         return Ok(Some(piece));
                     }
                 }

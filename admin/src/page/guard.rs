@@ -120,9 +120,9 @@ pub(super) fn write(request: &HttpRequest) -> Result<(), ApiError> {
         return Err(ApiError::forbidden("a write needs the header field X-Zoolet-Page"));
     }
     let Some(origin) = request.headers.get(ORIGIN) else { return Ok(()) };
-    let scheme = if request.client.is_secure { "https" } else { "http" };
-    let own = request.header(&HOST).map(|host| format!("{scheme}://{host}"));
-    if origin.to_str().ok() == own.as_deref() {
+    // Not the scheme: a proxy may end TLS.
+    let authority = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, rest)| rest);
+    if authority.is_some() && authority == request.header(&HOST) {
         return Ok(());
     }
     Err(ApiError::forbidden("another site has asked for this"))

@@ -221,11 +221,11 @@ async fn a_server_that_has_stopped_is_not_served_and_keeps_nothing_alive() {
 
 #[tokio::test]
 async fn secrets_of_the_configuration_are_not_shown() {
-    let text = "tickTime=2000\nssl.keyStore.password=hunter2\n";
-    let pair = Pair::start_with(Server::builder(), |admin| admin.initial_configuration(text)).await;
+    let settings = [("tickTime", "2000"), ("ssl.keyStore.password", "hunter2")];
+    let pair = Pair::start_with(Server::builder(), |admin| admin.initial_configuration(settings)).await;
     assert_eq!(
         pair.get("/commands/icfg").await.json()["initial_configuration"],
-        "tickTime=2000\nssl.keyStore.password=(not shown)"
+        "tickTime=2000\nssl.keyStore.password=(not shown)\n"
     );
     for name in ["conf", "sysp", "envi", "icfg"] {
         assert!(!pair.get(&format!("/commands/{name}")).await.text().contains("hunter2"), "{name}");

@@ -39,8 +39,8 @@ pub(crate) struct HttpParts {
     pub(crate) metrics_host: Option<String>,
     pub(crate) metrics_port: Option<u16>,
     pub(crate) without_process: bool,
-    /// The text of the file, for those who ask the admin server for it.
-    pub(crate) configuration: String,
+    /// The keys and values of the file, without secrets, for those who ask the admin server for it.
+    pub(crate) configuration: Vec<(String, String)>,
 }
 
 impl HttpParts {
@@ -80,7 +80,7 @@ impl HttpParts {
         let admin = self.hosts.iter().fold(admin, AdminServerBuilder::page_host);
         #[cfg(feature = "tls")]
         let admin = self.https.apply(admin);
-        Some(admin.initial_configuration(&self.configuration))
+        Some(admin.initial_configuration(self.configuration.iter().map(|(key, value)| (key, value))))
     }
 
     /// The metrics of this server, if they are served.

@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     /// A file with these keys, and flags over it. Flags are those of the table.
-    fn set(keys: &[(&str, &str)], flags: &[(&str, &str)]) -> Settings {
+    pub(super) fn set(keys: &[(&str, &str)], flags: &[(&str, &str)]) -> Settings {
         let mut settings = Settings::default();
         for (key, text) in keys {
             let row = SettingRow::of_key(key).expect("a key");

@@ -6,7 +6,8 @@ use zoolet_server::ServerBuilder;
 use zoolet_server::tls::{CipherSuites, ClientAuth, Protocols, ServerTls, Store, StoreKind};
 
 use super::secret::Secret;
-use super::{ANY_ADDRESS, SettingMistake, joined};
+use super::written::Written;
+use super::{ANY_ADDRESS, SettingMistake, joined, put};
 
 /// What was set of TLS.
 #[derive(Debug, Default)]
@@ -46,6 +47,14 @@ pub(crate) struct StoreParts {
 }
 
 impl StoreParts {
+    /// Sets the file. What a file of settings says of its own store does not hold for that of a flag.
+    pub(super) fn set_file(&mut self, value: Written<'_>) -> Result<(), String> {
+        if matches!(value, Written::Flag(_)) {
+            *self = Self::default();
+        }
+        put(&mut self.file, value.file().map(Some))
+    }
+
     pub(super) fn store(&self) -> Option<Store> {
         let store = Store::file(self.file.clone()?);
         let store = self.key.iter().fold(store, |store, key| store.key_file(key));
@@ -124,5 +133,38 @@ impl TlsParts {
         let server = server.tls(tls).unified_ports(self.unified);
         let server = self.max_handshakes.into_iter().fold(server, ServerBuilder::max_tls_handshakes);
         self.listens().into_iter().fold(server, ServerBuilder::bind_tls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::set;
+    use super::*;
+
+    #[test]
+    fn the_certificates_of_flags_replace_the_stores_of_a_file_with_all_that_belongs_to_them() {
+        let file = [
+            ("secureClientPort", "1"),
+            ("ssl.keyStore.location", "/key.jks"),
+            ("ssl.keyStore.type", "JKS"),
+            ("ssl.keyStore.password", "a"),
+            ("ssl.trustStore.location", "/trust.jks"),
+            ("ssl.trustStore.type", "JKS"),
+            ("ssl.trustStore.passwordPath", "/password"),
+            ("ssl.clientAuth", "none"),
+        ];
+        let flags = [("tls-cert", "/cert.pem"), ("tls-key", "/key.pem"), ("tls-client-ca", "/ca.pem")];
+        let tls = set(&file, &flags).tls;
+        let key_store = StoreParts {
+            file: Some("/cert.pem".into()),
+            key: Some("/key.pem".into()),
+            ..StoreParts::default()
+        };
+        let trust_store = StoreParts { file: Some("/ca.pem".into()), ..StoreParts::default() };
+        let expected = (key_store, trust_store, Some(ClientAuth::Need));
+        assert_eq!(
+            format!("{:?}", (tls.key_store, tls.trust_store, tls.client_auth)),
+            format!("{expected:?}")
+        );
     }
 }

@@ -70,13 +70,23 @@ fn entries(file: &Path, bytes: &[u8]) -> Result<Vec<Entry>, ConfigError> {
     Ok(entries.into_iter().map(trimmed).collect())
 }
 
+/// What the admin server may show of an entry. It leaves out secrets that only their names give away itself.
+#[cfg(feature = "admin")]
+fn shown(Entry { key, value, .. }: &Entry) -> (String, String) {
+    let is_secret = SettingRow::of_key(key).is_some_and(|row| row.secret);
+    (key.clone(), if is_secret { "(not shown)".to_owned() } else { value.clone() })
+}
+
 /// Parses the content of a file; its name is for messages.
 fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
     let mut mistakes = Vec::new();
     let mut ignored = BTreeMap::new();
     let mut given: Vec<(&SettingRow, Entry)> = Vec::new();
     let mut members = Members::default();
+    let mut settings = Settings::default();
     for entry in entries(file, bytes)? {
+        #[cfg(feature = "admin")]
+        settings.http.configuration.push(shown(&entry));
         if let Some(row) = SettingRow::of_key(&entry.key) {
             // If a spelling is repeated, the last line wins, as in any properties file.
             given.retain(|(_, before)| before.key != entry.key);
@@ -93,11 +103,6 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
                 }
             },
         }
-    }
-    let mut settings = Settings::default();
-    #[cfg(feature = "admin")]
-    {
-        settings.http.configuration = String::from_utf8_lossy(bytes).into_owned();
     }
     for (n, (row, entry)) in given.iter().enumerate() {
         // Two spellings of one key must agree, as it would depend on the version of ZooKeeper which of them counts.

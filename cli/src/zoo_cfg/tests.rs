@@ -185,6 +185,25 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
     assert_eq!(built(&prefixed), expected);
 }
 
+/// However it is written: with any separator, on several lines, with escapes.
+#[test]
+fn what_is_shown_of_a_file_has_no_value_of_a_secret_key() {
+    for row in GROUPS.iter().flat_map(|group| group.rows).filter(|row| row.secret) {
+        let key = row.key.expect("a key");
+        for text in [
+            format!("{key} hunter2"),
+            format!("zookeeper.{key}: hunter2"),
+            format!("{key}=\\\n  hunter2"),
+            format!("tickTime=2000\r{key}=hunter2"),
+            format!("\\u{:04x}{}=hunter2", u32::from(key.as_bytes()[0]), &key[1..]),
+            format!("#{key}=hunter2"),
+        ] {
+            let shown = format!("{:?}", parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap().settings.http);
+            assert!(!shown.contains("hunter2"), "{text}: {shown}");
+        }
+    }
+}
+
 #[test]
 fn the_super_digest_has_a_short_name_too() {
     for name in ["superDigest", "zookeeper.superDigest"] {

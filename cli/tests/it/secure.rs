@@ -163,6 +163,21 @@ fn a_hangup_reloads_certificates_and_a_broken_file_leaves_the_old_one() {
 }
 
 #[test]
+fn a_signal_ends_a_server_that_waits_for_a_file_of_its_certificate() {
+    let folder = folder(&Authority::new());
+    let server = started(&flags(folder.path()), &[]);
+    let file = folder.path().join("tls.crt");
+    fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    server.signal("HUP");
+    // Opened when the server has opened it, too. It never has an end.
+    let hangs = fs::OpenOptions::new().write(true).open(&file).unwrap();
+    let (took, log) = server.stop_unread("TERM");
+    assert!(took.as_secs() < 10, "{took:?}: {log}");
+    drop(hangs);
+}
+
+#[test]
 fn what_tls_cannot_use_ends_the_start_in_one_line_that_names_it() {
     let authority = Authority::new();
     let folder = folder(&authority);

@@ -101,10 +101,10 @@ function bytes(n) {
 }
 
 /** Control characters and the like would not show, or would turn the text around them. */
-const visible = text => text.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+const visible = text => text.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
   char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 /** The same for data, where line ends and tabs are meant. */
-const visibleLines = text => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+const visibleLines = text => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
   char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 const parentOf = path => path.slice(0, Math.max(1, path.lastIndexOf('/')));
@@ -780,18 +780,25 @@ function writeDialog({ title, ok, fields, danger, send }) {
 
 const encode = text => toBase64(new TextEncoder().encode(text));
 
+/** The line ends of a text, which a text area turns into \n; null if it has several kinds. */
+function lineEnd(text) {
+  const ends = new Set(text.match(/\r\n|\r|\n/g));
+  return ends.size > 1 ? null : [...ends][0] ?? '\n';
+}
+
 function setDialog(path, znode) {
   const whole = znode.data.length === null ? new Uint8Array() : fromBase64(znode.data.base64);
   const isWhole = whole.length === (znode.data.length ?? 0);
   const text = isWhole ? asText(whole, true) : null;
-  const area = h('textarea', { rows: 10, class: 'path', spellcheck: false, value: text ?? '' });
-  const note = text === null ? h('p', { class: 'note' }, 'The present data is no text, or longer than this page shows. What you write here replaces all of it.') : null;
+  const end = text === null ? null : lineEnd(text);
+  const area = h('textarea', { rows: 10, class: 'path', spellcheck: false, value: end === null ? '' : text });
+  const note = end === null ? h('p', { class: 'note' }, 'The present data is no text, has line ends of several kinds, or is longer than this page shows. What you write here replaces all of it.') : null;
   const version = znode.stat.version;
   writeDialog({
     title: `Set the data of ${visible(path)}`, ok: 'Set',
     fields: [note, h('label', {}, 'New data, as UTF-8', area), h('p', { class: 'note' }, `Refused if somebody else has changed it since: it has version ${version}.`)].filter(Boolean),
     async send() {
-      await write('set', { path, data: encode(area.value), version });
+      await write('set', { path, data: encode(area.value.replaceAll('\n', end ?? '\n')), version });
       await refreshZnode();
     },
   });

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use zoolet_server::tls::ClientAuth;
+
 use super::{ADDRESS, BOOL, COUNT, FILE, SettingRow, flag, key};
 use crate::settings::put;
 use crate::settings::secret::Secret;
@@ -27,7 +29,7 @@ pub(super) const ROWS: &[SettingRow] = &[
         .help("Certificate chain of the server and its private key: PEM, PKCS12 or JKS. A changed file is used by new connections")
         .sets(|to, value| {
             to.tls.by_flag |= matches!(value, Written::Flag(_));
-            put(&mut to.tls.key_store.file, value.file().map(Some))
+            to.tls.key_store.set_file(value)
         }),
     flag("tls-key", FILE, "in the file of the certificate")
         .help("Private key of the server, in PEM, if it is in a file of its own")
@@ -45,10 +47,12 @@ pub(super) const ROWS: &[SettingRow] = &[
         .sets(|to, value| put(&mut to.tls.key_store.kind, parsed(value).map(Some))),
     flag("tls-client-ca", FILE, "none")
         .key("ssl.trustStore.location")
-        .help("Certificates of the authorities of clients. With the flag, clients need a certificate")
+        .help("Certificates of the authorities of clients. With the flag, clients need a certificate, whatever ssl.clientAuth says")
         .sets(|to, value| {
-            to.tls.by_flag |= matches!(value, Written::Flag(_));
-            put(&mut to.tls.trust_store.file, value.file().map(Some))
+            if matches!(value, Written::Flag(_)) {
+                (to.tls.by_flag, to.tls.client_auth) = (true, Some(ClientAuth::Need));
+            }
+            to.tls.trust_store.set_file(value)
         }),
     key("ssl.trustStore.password", "TEXT", "none")
         .secret()
