@@ -209,7 +209,7 @@ impl Log {
     fn restore(&mut self, restored: &RestoredState) -> Result<(), StorageError> {
         self.commit()?;
         self.storage.roll()?;
-        let RestoredState { spool, header, sessions } = restored;
+        let RestoredState { spool, header, sessions, .. } = restored;
         let zxid = header.zxid;
         let published = spool.publish(&self.storage.snapshots(), header.clone(), sessions)?;
         self.storage.go_on_after(zxid)?;

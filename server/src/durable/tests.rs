@@ -148,7 +148,8 @@ fn a_snapshot_of_a_tree_that_is_replaced_meanwhile_is_given_up() {
     let dir = PathBuf::from("/data/version-2");
     let spool = SnapshotSpool::create(Arc::new(scene.disk.clone()), &dir).expect("a file");
     let header = SnapshotHeader::new(Zxid(9), None, Vec::new());
-    scene.queue.restore(RestoredState { spool, header, sessions: Vec::new() });
+    let turn = Arc::new(tokio::sync::Mutex::new(())).try_lock_owned().expect("a turn");
+    scene.queue.restore(RestoredState { spool, header, sessions: Vec::new(), _turn: turn });
     let outcome = loop {
         if let Poll::Ready(outcome) = writing.as_mut().poll(&mut cx) {
             break outcome;
