@@ -173,8 +173,9 @@ impl StateRestore {
     /// Goes on from the snapshot, which is complete. Returns the zxid that it says to have; the server counts on from the greater of that
     /// and its own.
     ///
-    /// All connections are closed. Sessions stay, and clients come back in them: each watch that they set again fires once, as what it is
-    /// about may have become older. Ephemerals of sessions that neither this server nor the snapshot knows are deleted.
+    /// All connections are closed. Sessions stay, and clients come back in them: each one-shot watch that they set again fires, as what
+    /// it is about may have become older, but for one that waits for a znode which does not exist. Ephemerals of sessions that neither this
+    /// server nor the snapshot knows are deleted.
     ///
     /// With a data directory, no client sees anything of the new state before a snapshot of it is durable. A crash at any moment leaves
     /// the old state or the new one.
