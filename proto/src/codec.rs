@@ -202,7 +202,7 @@ impl<T: Codec> Codec for Option<Vec<T>> {
             return Ok((i, None));
         }
         let count = usize::try_from(count).unwrap_or(0);
-        // The count may be wrong. The elements take at least four bytes each, so this reserves no more than the frame holds.
+        // The count may be wrong. The elements take at least four bytes each, so this reserves for no more than the frame can hold.
         let mut items = Vec::with_capacity(count.min(i.len() / 4));
         for _ in 0..count {
             let (rest, item) = T::parse(i)?;

@@ -186,10 +186,13 @@ mod tests {
     use std::pin::Pin;
     use std::task::{Context, Poll};
 
-    use tokio::io::{AsyncReadExt, ReadBuf};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadBuf};
     use zoolet_clock::Clock;
+    use zoolet_test_support::{Hello, RequestExt, Wire, exists};
 
     use super::*;
+    use crate::net::flow::budget::Charge;
+    use crate::net::flow::limits::ALL_OUTBOXES;
 
     #[test]
     fn without_timers_it_does_not_start() {
@@ -205,6 +208,29 @@ mod tests {
         let server = runtime.block_on(Server::builder().start()).expect("a server");
         drop(runtime);
         assert!(server.in_process()().into_inner().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_answer_to_a_word_counts_as_unsent_and_is_given_up_if_there_is_too_much_of_that() {
+        let server = Server::builder().all_four_letter_words().start().await.expect("a server");
+        let connect = || server.in_process()().into_inner().expect("a server that takes connections");
+        let mut watcher = Wire::open(connect(), Hello::new()).await;
+        let watch = |n| exists(&format!("/{n}-{}", "x".repeat(200))).watch();
+        watcher.pipeline((0..2_000).map(watch).collect::<Vec<_>>()).await;
+        let mut slow = connect();
+        slow.write_all(b"wchp").await.expect("a connection that takes bytes");
+        slow.read_u8().await.expect("an answer");
+        let budget = &server.shared.registry.budget;
+        assert!(budget.used() > 400_000, "{}", budget.used());
+        let mut others = Charge::new(budget);
+        others.set(ALL_OUTBOXES);
+        slow.read_u8().await.expect("an answer");
+        while budget.used() > ALL_OUTBOXES {
+            tokio::task::yield_now().await;
+        }
+        let mut rest = Vec::new();
+        slow.read_to_end(&mut rest).await.expect("the end");
+        assert!(rest.len() < 400_000, "{}", rest.len());
     }
 
     #[tokio::test]

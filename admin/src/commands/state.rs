@@ -1,6 +1,6 @@
 //! The commands that show the server as a whole, its settings and its process.
 
-use zoolet_server::metrics::{ServerMetrics, monitor_values};
+use zoolet_server::metrics::{ServerMetrics, decimal, monitor_values};
 use zoolet_server::{Observer, ServerMode, ServerSummary};
 
 use super::json::JsonWriter;
@@ -50,13 +50,6 @@ fn response_sizes(json: &mut JsonWriter, key: &str, metrics: &ServerMetrics) {
     json.key("min_buffer_size").plain(number(size.map(|size| size.min)));
     json.key("max_buffer_size").plain(number(size.map(|size| size.max)));
     json.end();
-}
-
-/// A decimal as Java prints a double with four digits after the point.
-fn decimal(value: f64) -> String {
-    let text = format!("{value:.4}");
-    let text = text.trim_end_matches('0');
-    if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
 }
 
 pub(super) async fn monitor(observer: &Observer, json: &mut JsonWriter) -> Option<()> {
@@ -173,10 +166,5 @@ mod tests {
             let shown = if is_shown { "a=b" } else { "(not shown)" };
             assert_eq!(without_secret(key, "a=b"), format!("{key}={shown}\n"));
         }
-    }
-
-    #[test]
-    fn decimals_are_printed_as_java_prints_them() {
-        assert_eq!([0.0, 2.0, 2.666_66, 1.5].map(decimal), ["0.0", "2.0", "2.6667", "1.5"]);
     }
 }

@@ -70,7 +70,8 @@ impl Filter {
 fn shown(txn: &RecentTxn, known: &[bool]) -> Value {
     let step = |(step, known): (&TxnStep, &bool)| {
         let path = step.path.as_deref().filter(|_| *known);
-        json!({ "kind": step.kind, "path": path, "length": step.data_len.filter(|_| *known), "hidden": !known })
+        // Of a path that was too long to keep, nobody knows who may know of it.
+        json!({ "kind": step.kind, "path": path, "length": path.and(step.data_len), "hidden": !known })
     };
     json!({
         "zxid": txn.zxid.to_string(),

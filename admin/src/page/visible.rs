@@ -4,15 +4,12 @@ use std::net::SocketAddr;
 
 use hyper::StatusCode;
 use hyper::header::AUTHORIZATION;
-use zoolet_proto::{ErrorCode, path};
+use zoolet_proto::path;
 use zoolet_server::{ConnectionSource, Observer};
 use zoolet_server_core::{ConnId, Core, Viewer};
 
 use super::answer::ApiError;
 use crate::http::HttpRequest;
-
-/// How many parents of a path are looked at to decide whether it may be shown.
-const MAX_PARENTS: usize = 16;
 
 /// Who has sent a request: a client at its address, with the credentials of its header field `Authorization: digest user:password`.
 pub(super) struct Reader<'o> {
@@ -124,26 +121,7 @@ pub(super) fn hex_of(text: &str) -> Result<i64, ApiError> {
         .ok_or_else(|| ApiError::bad(format!("{}: expected 0x and hexadecimal digits", text.escape_debug())))
 }
 
-/// Whether a reader may know of a path: it may read the znode, or list the parent, or, of a path without a znode, list the nearest
-/// parent that exists.
+/// Whether a reader may know of a path: it may read the znode, or list the parent. If both have gone, nobody knows who might.
 pub(super) fn may_know(core: &Core, viewer: &Viewer, path: &str) -> bool {
-    match core.view(viewer, path) {
-        Ok(_) => true,
-        Err(ErrorCode::NoAuth) => path != "/" && core.view(viewer, path::parent(path)).is_ok(),
-        Err(_) => {
-            let mut at = path;
-            for _ in 0..MAX_PARENTS {
-                if at == "/" || at.is_empty() {
-                    return false;
-                }
-                at = path::parent(at);
-                match core.view(viewer, at) {
-                    Ok(_) => return true,
-                    Err(ErrorCode::NoNode) => {}
-                    Err(_) => return false,
-                }
-            }
-            false
-        }
-    }
+    core.view(viewer, path).is_ok() || (path != "/" && core.view(viewer, path::parent(path)).is_ok())
 }

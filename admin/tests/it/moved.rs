@@ -9,7 +9,7 @@ use zoolet_server::metrics::ServerMetrics;
 use zoolet_server::{FourLetterWord, ServerBuilder};
 use zoolet_simdisk::SimulatedDisk;
 use zoolet_test_support::{
-    RequestExt, Wire, Zk, add_watch, counted_operations, create, get_data, multi, secs, set_data,
+    RequestExt, Wire, Zk, add_watch, counted_operations, create, ephemeral, get_data, multi, secs, set_data,
 };
 
 use crate::scrape::Scrape;
@@ -184,6 +184,44 @@ async fn an_event_counts_once_with_all_that_get_it() {
     writer.ask(multi([set_data("/a", "1"), set_data("/b", "2")])).await;
     let changed = server.metrics().summaries.changed_watchers;
     assert_eq!((changed.count, changed.sum, changed.min, changed.max), (2, 5.0, 2.0, 3.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_change_of_a_transaction_counts_by_itself() {
+    let server = Zk::start().await;
+    server.measure();
+    let (mut owner, mut writer) = (server.wire().await, server.wire().await);
+    owner.ask(create("/m")).await;
+    for at in 0..10 {
+        owner.ask(ephemeral(&format!("/m/{at}"))).await;
+    }
+    let mut watchers = [server.wire().await, server.wire().await, server.wire().await];
+    for watcher in &mut watchers {
+        watcher.ask(add_watch("/m", 0)).await;
+    }
+    owner.close_session().await;
+    let children = server.metrics().summaries.children_watchers;
+    assert_eq!((children.count, children.sum, children.min, children.max), (10, 30.0, 3.0, 3.0));
+    writer.ask(get_data("/m").watch()).await;
+    writer.send(multi([set_data("/m", "1"), set_data("/m", "2")])).await;
+    writer.next().await;
+    writer.next().await;
+    let changed = server.metrics().summaries.changed_watchers;
+    assert_eq!((changed.count, changed.sum, changed.min, changed.max), (2, 7.0, 3.0, 4.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_multi_that_a_quota_refuses_counts_for_the_part_that_exceeds_it() {
+    let server = on_disk().await;
+    server.measure();
+    counted_operations(async |hello| Wire::open(server.stream(), hello).await).await;
+    let exceeded = || server.metrics().quota_exceeded;
+    assert_eq!(exceeded(), [("missing".into(), 1)]);
+    let mut wire = server.wire().await;
+    wire.ask(multi([set_data("/app", "x"), set_data("/missing", "more"), create("/other")])).await;
+    assert_eq!(exceeded(), [("missing".into(), 2)]);
+    wire.ask(multi([set_data("/missing", "x"), create("/app")])).await;
+    assert_eq!(exceeded(), [("missing".into(), 2)]);
 }
 
 #[tokio::test(start_paused = true)]

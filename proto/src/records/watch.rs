@@ -15,16 +15,6 @@ record! {
 }
 
 record! {
-    /// Asks whether a watch is set.
-    pub struct CheckWatches {
-        /// Path.
-        pub path: Option<String>,
-        /// A [`WatcherType`](crate::WatcherType) by number.
-        pub kind: i32,
-    }
-}
-
-record! {
     /// Removes watches.
     pub struct RemoveWatches {
         /// Path.
@@ -33,6 +23,9 @@ record! {
         pub kind: i32,
     }
 }
+
+/// Asks whether a watch is set: the same record.
+pub type CheckWatches = RemoveWatches;
 
 record! {
     /// Sets one-shot watches again after a reconnect. Events since `relative_zxid` are sent at once.

@@ -3,6 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// An address and the number of its bits that count, the leading ones. The others are zero.
+pub(crate) type Subnet = (IpAddr, u32);
+
 /// Whether `text` is `addr[/bits]`.
 pub(crate) fn is_subnet(text: &str) -> bool {
     subnet(text).is_some()
@@ -10,14 +13,21 @@ pub(crate) fn is_subnet(text: &str) -> bool {
 
 /// Whether the entry `addr[/bits]` matches `peer`.
 pub(crate) fn ip_matches(entry: &str, peer: IpAddr) -> bool {
-    match (subnet(entry), peer) {
-        (Some((IpAddr::V4(net), bits)), IpAddr::V4(peer)) => {
-            u32::from(net).checked_shr(32 - bits) == u32::from(peer).checked_shr(32 - bits)
-        }
-        (Some((IpAddr::V6(net), bits)), IpAddr::V6(peer)) => {
-            u128::from(net).checked_shr(128 - bits) == u128::from(peer).checked_shr(128 - bits)
-        }
-        _ => false,
+    subnet(entry).is_some_and(|(net, bits)| net == network(peer, bits))
+}
+
+/// All subnets that an address is in.
+pub(crate) fn subnets_of(peer: IpAddr) -> impl Iterator<Item = Subnet> {
+    let most = if peer.is_ipv4() { 32 } else { 128 };
+    (0..=most).map(move |bits| (network(peer, bits), bits))
+}
+
+/// The leading bits of an address, and zeros.
+fn network(addr: IpAddr, bits: u32) -> IpAddr {
+    let rest = |width: u32| width.saturating_sub(bits);
+    match addr {
+        IpAddr::V4(addr) => (addr & Ipv4Addr::from(u32::MAX.checked_shl(rest(32)).unwrap_or(0))).into(),
+        IpAddr::V6(addr) => (addr & Ipv6Addr::from(u128::MAX.checked_shl(rest(128)).unwrap_or(0))).into(),
     }
 }
 
@@ -29,7 +39,8 @@ pub(crate) fn ip_text(addr: IpAddr) -> String {
     }
 }
 
-fn subnet(text: &str) -> Option<(IpAddr, u32)> {
+/// What `addr[/bits]` stands for.
+pub(crate) fn subnet(text: &str) -> Option<Subnet> {
     let (addr, bits) = match text.split_once('/') {
         Some((addr, bits)) => (addr, Some(bits)),
         None => (text, None),
@@ -43,7 +54,7 @@ fn subnet(text: &str) -> Option<(IpAddr, u32)> {
         }
         None => max,
     };
-    Some((addr, bits))
+    Some((network(addr, bits), bits))
 }
 
 /// Four decimal numbers; signs and leading zeros are allowed.

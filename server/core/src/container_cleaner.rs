@@ -8,6 +8,7 @@ use zoolet_proto::{SessionId, Xid};
 
 use crate::config::CoreConfig;
 use crate::core::Core;
+use crate::machine::EXPIRED_AT_ONCE;
 use crate::message::Millis;
 use crate::pending::Pending;
 use crate::prepare::{Actor, Write, decide};
@@ -60,9 +61,12 @@ impl Core {
             }
         }
         let pause = 60_000 / self.config.container_max_per_minute.max(1);
-        while self.cleaner.next_attempt <= now {
+        for _ in 0..EXPIRED_AT_ONCE {
+            if now < self.cleaner.next_attempt {
+                break;
+            }
             let Some(path) = self.cleaner.candidates.pop_front() else { break };
-            self.cleaner.next_attempt = self.cleaner.next_attempt.plus(pause.max(1));
+            self.cleaner.next_attempt = self.cleaner.next_attempt.plus(pause);
             if !self.must_keep(now, &path) {
                 self.delete_container(now, &path);
             }
@@ -98,7 +102,7 @@ impl Core {
 
     fn is_expired(&self, now: Millis, path: &str) -> bool {
         let Some(node) = self.tree.get(path).filter(|node| node.children().len() == 0) else { return false };
-        let age = now.plus(self.wall_ahead).0 - node.mtime;
+        let age = now.plus(self.wall_ahead).0.saturating_sub(node.mtime);
         match node.owner().as_ttl() {
             Some(ttl) => age > ttl,
             None => node.creates() > 0 || self.config.container_max_never_used.is_some_and(|max| age > max),

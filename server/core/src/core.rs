@@ -336,7 +336,7 @@ impl Core {
         match body {
             Ok(Request::Auth(packet)) => self.add_auth(call, &packet),
             Ok(Request::Sasl(SaslToken(Some(token)))) => self.sasl(call, &token),
-            _ => self.close(call.conn),
+            _ => self.close_unauthenticated(call.conn),
         }
     }
 
@@ -348,7 +348,7 @@ impl Core {
             self.reply_to_auth(call, Reply::Empty);
         } else {
             self.send_refusal(call, Zxid(0), ErrorCode::AuthFailed, Reply::Empty);
-            self.close(call.conn);
+            self.close_unauthenticated(call.conn);
         }
     }
 
@@ -408,7 +408,7 @@ impl Core {
     }
 
     /// Closes a connection whose authentication has failed, after what is queued for it. Its session stays.
-    pub(crate) fn close(&mut self, conn: ConnId) {
+    pub(crate) fn close_unauthenticated(&mut self, conn: ConnId) {
         self.close_because(conn, "authentication failed");
     }
 

@@ -31,6 +31,9 @@ pub(crate) enum Identity {
     Super,
 }
 
+/// It matches every user of SASL in an ACL (`SASLAuthenticationProvider.matches`).
+pub(crate) const SASL_SUPER: (&str, &str) = ("sasl", "super");
+
 impl Identity {
     /// Its entry in the reply to whoAmI, without secrets.
     pub(crate) fn info(&self) -> ClientInfo {
@@ -61,8 +64,7 @@ impl Identity {
             return entry.scheme == "ip" && ip_matches(&entry.id, *addr);
         }
         self.authenticated().is_some_and(|(scheme, id)| {
-            // This name matches every user (`SASLAuthenticationProvider.matches`).
-            entry.scheme == scheme && (entry.id == id || (scheme, id) == ("sasl", "super"))
+            entry.scheme == scheme && (entry.id == id || (scheme, id) == SASL_SUPER)
         })
     }
 
@@ -72,7 +74,7 @@ impl Identity {
     }
 
     /// Scheme and id, as ACLs have them. Addresses and the super user do not count as authenticated.
-    fn authenticated(&self) -> Option<(&'static str, &str)> {
+    pub(crate) fn authenticated(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Digest(id) => Some(("digest", id)),
             Self::X509(subject) => Some(("x509", subject)),

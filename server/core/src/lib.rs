@@ -8,7 +8,7 @@
 //! - `prepare` makes every decision; [`Tree::apply`] has no checks and cannot fail. A [`Txn`] that is read back from a log
 //!   does exactly what it did the first time.
 //! - A request for which [`OpCode::takes_zxid`](zoolet_proto::OpCode::takes_zxid) takes exactly one zxid, whether it is
-//!   granted or refused. `tests/zxids.rs` lists the exceptions: bodies that do not decode.
+//!   granted or refused. `tests/it/zxids.rs` lists the exceptions: bodies that do not decode.
 //!
 //! [`Core`] is one server. Another one can follow it by [replaying](Core::replay) its transactions.
 //!

@@ -99,7 +99,7 @@ impl Core {
         let code = if is_required { ErrorCode::SessionClosedRequireSaslAuth } else { ErrorCode::AuthFailed };
         // As for multiRead, an error with a body.
         self.send_refusal(call, Zxid(0), code, Reply::Sasl(None));
-        self.close(call.conn);
+        self.close_unauthenticated(call.conn);
     }
 
     /// Without users a null token says so, and the client goes on without SASL, or gives up.
@@ -123,6 +123,6 @@ impl Core {
         let (session, peer) = (call.session, self.peer(call.conn));
         tracing::info!(%session, %peer, "a client without the required authentication sends a request; closing its connection");
         self.send_refusal(call, Zxid(0), ErrorCode::SessionClosedRequireSaslAuth, Reply::Empty);
-        self.close(call.conn);
+        self.close_unauthenticated(call.conn);
     }
 }

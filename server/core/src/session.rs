@@ -77,6 +77,11 @@ impl SessionTable {
         self.deadlines.iter().filter_map(|(_, id)| self.get(*id))
     }
 
+    /// Every session, in no order: faster by far if there are many.
+    pub fn unsorted(&self) -> impl Iterator<Item = SessionView> + '_ {
+        self.sessions.values().copied()
+    }
+
     /// Whether a session was opened in process: by a client that ends with the server's process.
     pub fn is_in_process(id: SessionId) -> bool {
         id.0 >> IN_PROCESS_BITS == IN_PROCESS

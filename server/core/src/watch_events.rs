@@ -6,7 +6,7 @@ use hashbrown::{HashMap, HashSet};
 use zoolet_proto::records::{AddWatch, SetWatches2};
 use zoolet_proto::{AclList, AddWatchMode, ErrorCode, EventType, Perms, Reply, WatcherType, Zxid, path};
 
-use crate::access::allows;
+use crate::access::{Granted, allows};
 use crate::core::{ConnState, Core, RequestContext};
 use crate::message::{ConnId, Output, Recipients, SharedEvent, event_message};
 use crate::tree::{Change, Tree};
@@ -155,12 +155,20 @@ impl<'c> EventSender<'c> {
         }
         let acl = acl?;
         let Self { conns, readers, .. } = self;
-        let may_read =
-            |conn: &ConnId| conns.get(conn).is_some_and(|state| allows(acl, Perms::READ, &state.ids));
-        let check_all = || match list.iter().copied().filter(may_read).collect::<Vec<_>>() {
-            none if none.is_empty() => None,
-            all if all.len() == list.len() => Some(list.clone()),
-            some => Some(some.into()),
+        let check_all = || {
+            // Not by each connection, if there are many entries.
+            let granted = (acl.len() > FEW && list.len() > 1).then(|| Granted::by(acl, Perms::READ));
+            let may_read = |conn: &ConnId| {
+                conns.get(conn).is_some_and(|state| match &granted {
+                    Some(granted) => granted.includes(&state.ids),
+                    None => allows(acl, Perms::READ, &state.ids),
+                })
+            };
+            match list.iter().copied().filter(may_read).collect::<Vec<_>>() {
+                none if none.is_empty() => None,
+                all if all.len() == list.len() => Some(list.clone()),
+                some => Some(some.into()),
+            }
         };
         let is_open = || allows(acl, Perms::READ, &[]);
         if acl.len() <= FEW && is_open() {

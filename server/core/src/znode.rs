@@ -47,7 +47,7 @@ impl Owner {
 
     /// The time to live in milliseconds, of a TTL znode.
     pub fn as_ttl(self) -> Option<i64> {
-        (self.0 & Self::TTL_MARK == Self::TTL_MARK).then_some(self.0 & Self::MAX_TTL)
+        (self.0 & !Self::MAX_TTL == Self::TTL_MARK).then_some(self.0 & Self::MAX_TTL)
     }
 
     /// The session, of an ephemeral.
@@ -273,5 +273,11 @@ mod tests {
         let session = SessionId(0x0100_0016_3e86_0000);
         assert_eq!(Owner::session(session).as_session(), Some(session));
         assert_eq!(Owner::CONTAINER.as_session(), None);
+        let of_server_255 = SessionId(-0x0100_0000_0000_0000 | 0x16_3e86_0000_0000);
+        assert_eq!(
+            Owner::session(of_server_255).as_session(),
+            Some(of_server_255),
+            "the bytes between are in use"
+        );
     }
 }

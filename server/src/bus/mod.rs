@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashMap;
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode, SessionId, Zxid};
@@ -292,7 +293,13 @@ impl Bus {
     /// former tree, to be dropped outside of turns.
     ///
     /// Every client reads the new state after a handshake, whose answer waits until that is durable.
-    pub(crate) fn restore(&mut self, now: Millis, state: SpooledState, spool: SnapshotSpool) -> Tree {
+    pub(crate) fn restore(
+        &mut self,
+        now: Millis,
+        state: SpooledState,
+        spool: SnapshotSpool,
+        turn: OwnedMutexGuard<()>,
+    ) -> Tree {
         let SpooledState { mut tree, sessions, shows, .. } = state;
         let core = self.machine.core_mut();
         let mut at = core.tree().last_zxid().max(shows).next();
@@ -306,7 +313,7 @@ impl Bus {
         let former = core.replace_tree(now, tree, &sessions, at);
         let sessions = core.sessions().timeouts();
         if let Some(gate) = &mut self.gate {
-            gate.restore(RestoredState { spool, header, sessions });
+            gate.restore(RestoredState { spool, header, sessions, _turn: turn });
         }
         // After that: they are transactions on the new tree.
         self.machine.core_mut().end_unknown_sessions(now);

@@ -210,7 +210,7 @@ impl Log {
     /// Makes another state durable than what the log leads to: at any moment a crash leaves the one or the other, as the name of the
     /// snapshot decides.
     fn restore(&mut self, restored: &RestoredState) -> Result<(), StorageError> {
-        let RestoredState { spool, header, sessions } = restored;
+        let RestoredState { spool, header, sessions, .. } = restored;
         let zxid = header.zxid;
         self.commit()?;
         self.storage.begin_restore(zxid)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
-use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedMutexGuard, SetOnce, mpsc, oneshot};
 use tokio::time::Instant;
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{SnapshotHeader, Txn, TxnOp};
@@ -26,6 +26,8 @@ pub(crate) struct RestoredState {
     /// That of the new tree; its zxid is in no log.
     pub(crate) header: SnapshotHeader,
     pub(crate) sessions: Vec<(SessionId, i32)>,
+    /// The next one waits for it: both have a spool of the same name.
+    pub(crate) _turn: OwnedMutexGuard<()>,
 }
 
 /// Work for the log, which does it in this order.

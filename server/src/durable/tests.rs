@@ -146,10 +146,7 @@ fn a_snapshot_of_a_tree_that_is_replaced_meanwhile_is_given_up() {
     assert!(writing.as_mut().poll(&mut cx).is_pending());
     let Ok(Work::Roll(done)) = scene.work.try_recv() else { panic!("a new log file is asked for") };
     done.send(()).expect("the snapshot waits");
-    let dir = PathBuf::from("/data/version-2");
-    let spool = SnapshotSpool::create(Arc::new(scene.disk.clone()), &dir).expect("a file");
-    let header = SnapshotHeader::new(Zxid(9), None, Vec::new());
-    scene.queue.restore(RestoredState { spool, header, sessions: Vec::new() });
+    scene.queue.restore(restored(scene.disk.clone(), 9));
     let outcome = loop {
         if let Poll::Ready(outcome) = writing.as_mut().poll(&mut cx) {
             break outcome;
@@ -238,13 +235,19 @@ impl SnapshotSource for CountedSource {
     }
 }
 
+/// A state to go on from, with nothing in it.
+fn restored(disk: SimulatedDisk, zxid: i64) -> RestoredState {
+    let spool = SnapshotSpool::create(Arc::new(disk), &PathBuf::from("/data/version-2")).expect("a file");
+    let header = SnapshotHeader::new(Zxid(zxid), None, Vec::new());
+    let turn = Arc::new(tokio::sync::Mutex::new(())).try_lock_owned().expect("a turn");
+    RestoredState { spool, header, sessions: Vec::new(), _turn: turn }
+}
+
 #[test]
 fn what_waits_for_the_disk_is_counted_and_not_the_zxids_that_a_restore_skips() {
     let Scene { disk, queue, .. } = Scene::new();
     queue.submit([txn(2), txn(3)].into_iter(), None);
-    let spool = SnapshotSpool::create(Arc::new(disk), &PathBuf::from("/data/version-2")).expect("a file");
-    let header = SnapshotHeader::new(Zxid(1_000), None, Vec::new());
-    queue.restore(RestoredState { spool, header, sessions: Vec::new() });
+    queue.restore(restored(disk, 1_000));
     assert_eq!(queue.metrics().queued, 2);
     let amount = Amount { txns: 2, ..Amount::default() };
     queue.advance(0, Zxid(3), amount, |_| ());

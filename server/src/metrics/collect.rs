@@ -100,7 +100,8 @@ impl Shared {
         }
     }
 
-    fn connections_at(&self, at: usize) -> usize {
+    /// The open connections of a replica.
+    pub(crate) fn connections_at(&self, at: usize) -> usize {
         if self.replicas == 1 { self.registry.len() } else { self.peers(Some(at)).len() }
     }
 }

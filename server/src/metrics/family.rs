@@ -144,7 +144,7 @@ const MOVING: &[MetricFamily] = moving! { m;
     Counter connection_request_count = m.connect_requests,
         "Handshakes: requests for a session.";
     Counter connection_revalidate_count = m.revalidations,
-        "Handshakes for a session that exists.";
+        "Handshakes that name a session.";
     Counter sessionless_connections_expired = m.sessionless_expired,
         "Connections that were closed because they opened no session in time.";
     Counter stale_requests = m.stale_requests,

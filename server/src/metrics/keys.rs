@@ -43,6 +43,8 @@ pub(crate) enum Access {
     Read(KeyRef, PathLength),
     /// Of a write that may exceed a quota.
     Write(KeyRef),
+    /// Of a multi with writes that may exceed one.
+    Writes(Vec<Option<KeyRef>>),
     /// Of a multiRead.
     Reads(Vec<Option<(KeyRef, PathLength)>>),
 }
@@ -81,6 +83,9 @@ impl Keys {
                 if self.with_quotas =>
             {
                 Some(Access::Write(self.find(path)?))
+            }
+            Request::Multi(ops) if self.with_quotas => {
+                Some(Access::Writes(ops.iter().map(|op| self.find(op.path())).collect()))
             }
             Request::MultiRead(ops) => {
                 let reads = ops.iter().map(|op| Some((self.find(op.path())?, op.path().len())));
@@ -124,9 +129,13 @@ impl Keys {
             (Access::Read(key, path), Reply::Children(names) | Reply::Children2(names, _)) => {
                 self.read(key, path, length(names));
             }
-            (Access::Write(key), _) if header.err == ErrorCode::QuotaExceeded.code() => {
-                let place = self.place(key);
-                self.keys[place].exceeded += 1;
+            (Access::Write(key), _) if header.err == ErrorCode::QuotaExceeded.code() => self.exceeded(key),
+            (Access::Writes(keys), Reply::Multi(results)) => {
+                let refused = OpResult::Error(Some(ErrorCode::QuotaExceeded));
+                let part = results.iter().position(|result| *result == refused);
+                if let Some(key) = part.and_then(|at| keys.into_iter().nth(at)).flatten() {
+                    self.exceeded(key);
+                }
             }
             (Access::Reads(reads), Reply::Multi(results)) => {
                 for (read, result) in reads.into_iter().zip(results) {
@@ -142,6 +151,11 @@ impl Keys {
             }
             _ => {}
         }
+    }
+
+    fn exceeded(&mut self, key: KeyRef) {
+        let place = self.place(key);
+        self.keys[place].exceeded += 1;
     }
 
     #[inline]

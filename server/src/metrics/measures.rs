@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::time::Instant;
 use zoolet_proto::{EventType, Zxid};
-use zoolet_server_core::{Effects, Input, Message, Output, SharedEvent, TxnOp};
+use zoolet_server_core::{Effects, Input, Message, Output, Recipients, SharedEvent, TxnOp};
 
 use super::distribution::{Distribution, WindowTimer};
 use super::keys::{Access, Keys};
@@ -108,29 +109,31 @@ impl Measures {
             Output::Event(event) => Some(event),
             Output::To(..) => None,
         });
-        // An event is in several lists if it has watchers of several kinds.
+        // An event is in several lists if it has watchers of several kinds. No connection is in two of them: one that is gets another
+        // event of the same znode in the same transaction.
         let mut last: Option<(Zxid, EventType, &str)> = None;
-        let mut watchers = 0;
+        let mut lists: SmallVec<[&Recipients; 4]> = SmallVec::new();
         for SharedEvent { to, zxid, kind, path } in events {
             let this = (*zxid, *kind, &**path);
-            if let Some((_, kind, _)) = last.filter(|last| *last != this) {
-                self.watched(kind, watchers);
-                watchers = 0;
+            let is_in = |list: &&Recipients| to.first().is_some_and(|first| list.contains(first));
+            if last != Some(this) || lists.iter().any(is_in) {
+                self.watched(last, &mut lists);
             }
-            watchers += to.len() as u64;
+            lists.push(to);
             last = Some(this);
         }
-        if let Some((_, kind, _)) = last {
-            self.watched(kind, watchers);
-        }
+        self.watched(last, &mut lists);
     }
 
-    fn watched(&mut self, kind: EventType, watchers: u64) {
-        match kind {
-            EventType::NodeCreated => self.0.recorded.created.record(watchers, 1),
-            EventType::NodeDeleted => self.0.recorded.deleted.record(watchers, 1),
-            EventType::NodeDataChanged => self.0.recorded.changed.record(watchers, 1),
-            EventType::NodeChildrenChanged => self.0.recorded.children.record(watchers, 1),
+    /// Counts the connections that got an event.
+    fn watched(&mut self, event: Option<(Zxid, EventType, &str)>, lists: &mut SmallVec<[&Recipients; 4]>) {
+        let watchers = lists.drain(..).map(|list| list.len() as u64).sum();
+        let of = &mut self.0.recorded;
+        match event.map(|(_, kind, _)| kind) {
+            Some(EventType::NodeCreated) => of.created.record(watchers, 1),
+            Some(EventType::NodeDeleted) => of.deleted.record(watchers, 1),
+            Some(EventType::NodeDataChanged) => of.changed.record(watchers, 1),
+            Some(EventType::NodeChildrenChanged) => of.children.record(watchers, 1),
             _ => {}
         }
     }

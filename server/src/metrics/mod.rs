@@ -31,6 +31,7 @@ mod mntr;
 mod snapshot;
 mod unmoved;
 
+pub use crate::net::java_format::decimal;
 pub use family::{MetricFamily, MetricKind, MetricValue, families};
 pub(crate) use measures::{LogMeasures, Measures};
 pub(crate) use mntr::mntr;

@@ -54,7 +54,7 @@ pub struct ServerMetrics {
     pub sessionless_expired: u64,
     /// Handshakes: requests for a session.
     pub connect_requests: u64,
-    /// Those for a session that exists.
+    /// Those that name a session, which may have ended.
     pub revalidations: u64,
     /// Sessions that are open.
     pub sessions: usize,

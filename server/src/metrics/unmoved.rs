@@ -6,7 +6,8 @@ use super::snapshot::SummaryValue;
 const ENSEMBLE: &str = "Of ensembles.";
 const NO_CACHE: &str = "There is no cache of replies.";
 const NO_CLEANER: &str = "Watches of closed connections are dropped at once.";
-const NO_DOUBT: &str = "A directory whose digest is wrong is refused when it is loaded.";
+const NO_DOUBT: &str =
+    "A wrong digest is noticed when a directory is loaded: refused, or a warning if Apache wrote it.";
 const NO_LOCAL: &str = "Every session is global.";
 const NO_STAGES: &str = "A request is decided and applied in one step.";
 const NO_THROTTLER: &str = "There is no request or connection throttler.";

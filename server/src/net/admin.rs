@@ -80,7 +80,7 @@ impl Shared {
                 self.reset_statistics();
                 "Server stats reset.\n".to_owned()
             }
-            // No digest of the tree is kept.
+            // It lists the digests of some transactions that are past, which nobody keeps.
             Word::Hash | Word::TelnetClose => String::new(),
         };
         Some(text)

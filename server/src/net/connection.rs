@@ -8,6 +8,7 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use smallvec::smallvec;
@@ -21,6 +22,7 @@ use zoolet_server_core::Input;
 
 use crate::engine::Batch;
 use crate::net::close::linger;
+use crate::net::flow::budget::Charge;
 use crate::net::flow::buffer::{SendBuffer, is_little};
 use crate::net::flow::limits::{
     BACK_PRESSURE_TIMEOUT, BATCH, KEEP, LINGER, MAX_HELD_REPLIES, MAX_READ, MIN_READ,
@@ -343,9 +345,14 @@ impl Connection {
             _ => Some(answer.await),
         };
         let Some(text) = text else { return false };
+        // As if it were queued: if all clients together leave too much untaken, one that has much to take is not waited for.
+        let budget = &self.shared.registry.budget;
+        let (mut charge, is_large) = (Charge::new(budget), text.len() > budget.mark());
+        charge.set(text.len());
+        let wait = || tokio::time::sleep(if is_large && budget.is_spent() { Duration::ZERO } else { LINGER });
         let mut bytes = SendBuffer::default();
         bytes.share(&text.into());
-        match send_all(writer, &mut bytes, &self.shared.bulk, || tokio::time::sleep(LINGER), || {}).await {
+        match send_all(writer, &mut bytes, &self.shared.bulk, wait, || {}).await {
             Ok(sent) => sent,
             Err(error) => {
                 tracing::debug!(word = word.name(), %error, "cannot answer");

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// A decimal as Java prints a rounded double: one to four digits after the point.
-pub(crate) fn decimal(value: f64) -> String {
+pub fn decimal(value: f64) -> String {
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0');
     if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }

@@ -141,7 +141,7 @@ pub(crate) struct Executed {
     /// When they were read.
     pub(crate) read: Instant,
     pub(crate) requests: u64,
-    /// How many of them took a transaction, and how many did not. A handshake for a session that exists is neither.
+    /// How many of them took a transaction, and how many did not. A handshake that names a session is neither.
     pub(crate) writes: u64,
     pub(crate) reads: u64,
     pub(crate) last: Option<LastRequest>,

@@ -38,9 +38,11 @@ pub struct StateRestore {
     observer: Observer,
     disk: Arc<dyn Disk>,
     /// Taken while it is written to.
-    spool: Option<SnapshotSpool>,
-    _turn: OwnedMutexGuard<()>,
+    spool: Option<OwnSpool>,
 }
+
+/// A file that arrives, and the turn to have one. They end together, as the work on a file goes on when a future is dropped.
+type OwnSpool = (SnapshotSpool, OwnedMutexGuard<()>);
 
 /// Why the state was not restored.
 #[derive(Debug, thiserror::Error)]
@@ -65,16 +67,16 @@ impl Observer {
     /// # Errors
     /// As `Server::snapshot`, but for servers in memory.
     /// # Cancel safety
-    /// The snapshot may be written even if the future is dropped.
+    /// The snapshot may be written even if the future is dropped; the next one waits for that.
     pub async fn take_snapshot(&self, spool: &Path) -> Result<TakenSnapshot, SnapshotError> {
         let shared = self.shared().ok_or(SnapshotError::Stopped)?;
-        let _turn = Arc::clone(&shared.backup).lock_owned().await;
+        let turn = Arc::clone(&shared.backup).lock_owned().await;
         let storage = |error| SnapshotError::Storage(Arc::new(error));
-        let (disk, dir, zxid) = match shared.log_and_disk() {
+        let (disk, dir, zxid, _turn) = match shared.log_and_disk() {
             Some((log, disk)) => {
                 let zxid = log.snapshot().await?;
                 let dir = log.snapshots(&disk);
-                (disk, dir, zxid)
+                (disk, dir, zxid, turn)
             }
             None => {
                 let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -83,8 +85,10 @@ impl Observer {
                 let dir = SnapshotDir::new(Arc::clone(&disk), &options);
                 disk.create_dir(dir.path()).map_err(|source| storage(create_error(&dir, source)))?;
                 let (shared, target) = (Arc::clone(&shared), dir.clone());
-                let written = run_on_disk(&*disk, move || write(&shared, &target)).await;
-                (disk, dir, written.map_err(storage)?.ok_or(SnapshotError::Stopped)?)
+                // The turn goes with the work, which goes on if this future is dropped: a second walk would take over the first one's.
+                let work = move || (write(&shared, &target), turn);
+                let (written, turn) = run_on_disk(&*disk, work).await;
+                (disk, dir, written.map_err(storage)?.ok_or(SnapshotError::Stopped)?, turn)
             }
         };
         let opens = Arc::clone(&disk);
@@ -109,8 +113,9 @@ impl Observer {
             None => (Arc::new(RealDisk) as Arc<dyn Disk>, spool.to_owned()),
         };
         let creates = Arc::clone(&disk);
-        let created = run_on_disk(&*disk, move || SnapshotSpool::create(creates, &dir)).await?;
-        Ok(StateRestore { observer: self.clone(), disk, spool: Some(created), _turn: turn })
+        let create = move || SnapshotSpool::create(creates, &dir).map(|spool| (spool, turn));
+        let created = run_on_disk(&*disk, create).await?;
+        Ok(StateRestore { observer: self.clone(), disk, spool: Some(created) })
     }
 }
 
@@ -160,7 +165,7 @@ impl StateRestore {
     /// If they cannot be written. Nothing more is taken then.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), RestoreError> {
         let Some(mut spool) = self.spool.take() else { return Err(lost()) };
-        let write = move || spool.write(&bytes).map(|()| spool);
+        let write = move || spool.0.write(&bytes).map(|()| spool);
         self.spool = Some(run_on_disk(&*self.disk, write).await?);
         Ok(())
     }
@@ -168,8 +173,9 @@ impl StateRestore {
     /// Goes on from the snapshot, which is complete. Returns the zxid that it says to have; the server counts on from the greater of that
     /// and its own.
     ///
-    /// All connections are closed. Sessions stay, and clients come back in them: each watch that they set again fires once, as what it is
-    /// about may have become older. Ephemerals of sessions that neither this server nor the snapshot knows are deleted.
+    /// All connections are closed. Sessions stay, and clients come back in them: each one-shot watch that they set again fires, as what
+    /// it is about may have become older, but for one that waits for a znode which does not exist. Ephemerals of sessions that neither this
+    /// server nor the snapshot knows are deleted.
     ///
     /// With a data directory, no client sees anything of the new state before a snapshot of it is durable. A crash at any moment leaves
     /// the old state or the new one.
@@ -183,7 +189,8 @@ impl StateRestore {
         let spool = self.spool.take().ok_or_else(lost)?;
         let shared = self.observer.shared().ok_or(RestoreError::Stopped)?;
         let digests = shared.log.as_ref().is_some_and(|log| log.options.digests);
-        let loaded = run_on_disk(&*self.disk, move || spool.load(digests).map(|state| (state, spool))).await;
+        let loaded =
+            run_on_disk(&*self.disk, move || spool.0.load(digests).map(|state| (state, spool))).await;
         let (state, spool) = loaded.map_err(|error| match error {
             StorageError::Damaged(damage) => RestoreError::Refused(damage.reason),
             error => RestoreError::Storage(error),
@@ -197,7 +204,7 @@ impl StateRestore {
 }
 
 /// Replaces the state, in a turn. Returns the former tree.
-fn restore(shared: &Shared, state: SpooledState, spool: SnapshotSpool) -> Result<Tree, RestoreError> {
+fn restore(shared: &Shared, state: SpooledState, (spool, turn): OwnSpool) -> Result<Tree, RestoreError> {
     let keeps_epoch = shared.log.as_ref().is_some_and(|log| log.keeps_epoch);
     let shows = state.shows;
     let restored = shared.turns.act(|engine, now| {
@@ -207,7 +214,7 @@ fn restore(shared: &Shared, state: SpooledState, spool: SnapshotSpool) -> Result
                 format!("it has zxids up to {shows}, of a later epoch than this member of an ensemble");
             return Err(RestoreError::Refused(reason));
         }
-        Ok(engine.bus.restore(now, state, spool))
+        Ok(engine.bus.restore(now, state, spool, turn))
     });
     restored.ok_or(RestoreError::Stopped)?
 }
@@ -257,4 +264,73 @@ fn open(disk: &dyn Disk, dir: &SnapshotDir, zxid: Zxid) -> Result<(Box<dyn DiskF
     let opened = disk.open(&file.path).map_err(io("open the snapshot in"))?;
     let len = opened.len().map_err(io("read the snapshot in"))?;
     Ok((opened, len))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::runtime::Builder;
+    use tokio::task::spawn_blocking;
+    use zoolet_simdisk::SimulatedDisk;
+    use zoolet_test_support::at_once;
+
+    use super::*;
+    use crate::Server;
+    use crate::extension::with_disk;
+
+    /// Whether somebody may take a snapshot or restore one.
+    fn is_free(server: &Server) -> bool {
+        server.shared.backup.try_lock().is_ok()
+    }
+
+    /// Begins to do something of a server in memory, and drops it while its work waits for a thread.
+    async fn drop_at_work<T>(server: &Server, begun: impl Future<Output = T>) {
+        let (go_on, blocked) = mpsc::channel::<()>();
+        let only_thread = spawn_blocking(move || blocked.recv());
+        assert!(at_once(begun).await.is_none(), "it has no thread");
+        assert!(!is_free(server), "its work has not ended");
+        go_on.send(()).expect("a thread");
+        let _ = only_thread.await;
+        drop(server.shared.backup.lock().await);
+    }
+
+    #[test]
+    fn nobody_takes_or_restores_a_snapshot_before_the_work_of_a_dropped_call_has_ended() {
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+        runtime.expect("a runtime").block_on(async {
+            let server = Server::builder().start().await.expect("a server");
+            let (observer, dir) = (server.observer(), std::env::temp_dir());
+            let dir = dir.join(format!("zoolet-backup-{}", std::process::id()));
+            drop_at_work(&server, observer.take_snapshot(&dir)).await;
+            let taken = observer.take_snapshot(&dir).await.expect("a snapshot");
+            assert!(is_free(&server), "it is on disk");
+            drop_at_work(&server, observer.begin_restore(&dir)).await;
+            let mut restore = observer.begin_restore(&dir).await.expect("a file");
+            drop_at_work(&server, async move { restore.write(Bytes::from("bytes")).await }).await;
+            let restore = observer.begin_restore(&dir).await.expect("a file");
+            drop_at_work(&server, restore.finish()).await;
+            drop(taken);
+            std::fs::remove_dir_all(dir).expect("a directory");
+        });
+    }
+    #[tokio::test]
+    async fn the_next_restore_waits_until_the_log_has_the_one_that_was_dropped() {
+        let settings = with_disk(Server::builder().data_dir("/data"), Arc::new(SimulatedDisk::new(1)));
+        let server = settings.start().await.expect("a server");
+        let (observer, nowhere) = (server.observer(), Path::new("/nowhere"));
+        let mut taken = observer.take_snapshot(nowhere).await.expect("a snapshot");
+        let mut restore = observer.begin_restore(nowhere).await.expect("a file");
+        while let Some(piece) = taken.read().await.expect("a piece") {
+            restore.write(piece).await.expect("a place for it");
+        }
+        let mut finishes = Box::pin(restore.finish());
+        let queue = &server.shared.log.as_ref().expect("a log").queue;
+        while queue.restores() == 0 {
+            assert!(at_once(finishes.as_mut()).await.is_none(), "the log has not run");
+        }
+        drop(finishes);
+        assert!(!is_free(&server), "the log has yet to read the file");
+        drop(server.shared.backup.lock().await);
+    }
 }

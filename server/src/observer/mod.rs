@@ -1,7 +1,7 @@
 //! What an operator can see of a running server: the same values for the four-letter words and for whoever else shows them.
 //!
-//! Lists may have millions of entries. A turn copies a slice of them, so that no client waits for a list; and one list exists at a
-//! time, so that their memory is that of one.
+//! Lists may have millions of entries. A turn copies a slice of them, so that no client waits for a list, but all sessions at once. One
+//! list is made at a time. The text that a four-letter word makes of it counts among the unsent bytes of all connections.
 
 mod backup;
 mod configuration;
@@ -37,7 +37,7 @@ pub use summary::{RequestLatency, ServerSummary};
 pub use watches::ObservedWatch;
 pub use zoolet_server_core::SessionView as ObservedSession;
 
-/// A handle that looks at a running server. It does not keep the server running: once that has stopped, every method returns
+/// A handle that looks at a running server. It does not keep the server running: once that has stopped, methods that look at it return
 /// `None`. Clones look at the same server.
 ///
 /// What a method returns is durable: it waits for the log, as a reply to a client does. So a value that was seen once is not undone by a

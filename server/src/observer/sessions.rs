@@ -11,8 +11,11 @@ use crate::shared::Shared;
 
 impl Shared {
     pub(crate) async fn sessions(&self) -> Option<Vec<SessionView>> {
-        // In one turn, as they move with every request: each is four words.
-        self.read_later(0, |core| core.sessions().iter().collect()).await
+        // In one turn, as they move with every request: each is four words. They are sorted after it.
+        let copied = self.read_later(0, |core| core.sessions().unsorted().collect::<Vec<_>>()).await;
+        let mut sessions = copied?;
+        sessions.sort_unstable_by_key(|session| (session.deadline, session.id));
+        Some(sessions)
     }
 
     pub(crate) async fn ephemerals(&self) -> Option<Vec<(SessionId, Vec<Arc<str>>)>> {

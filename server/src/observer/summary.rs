@@ -9,7 +9,8 @@ use crate::net::stats::Latency;
 use crate::observer::environment;
 use crate::shared::Shared;
 
-/// A server in figures. Counters begin at the start of the server or at their last reset.
+/// A server in figures, as the word `srvr` shows it; [`ServerMetrics`](crate::metrics::ServerMetrics) has more. Counters begin at the
+/// start of the server or at their last reset.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerSummary {
@@ -21,14 +22,6 @@ pub struct ServerSummary {
     pub zxid: Zxid,
     /// Znodes as a real server counts them: the root has two names there.
     pub znodes: usize,
-    /// Bytes of all paths and data.
-    pub data_size: usize,
-    /// Ephemeral znodes.
-    pub ephemerals: usize,
-    /// Sessions.
-    pub sessions: usize,
-    /// Watches as a real server counts them, in two tables.
-    pub watches: usize,
     /// Open connections.
     pub connections: usize,
     /// Requests that were read and are not answered yet.
@@ -37,20 +30,10 @@ pub struct ServerSummary {
     pub received: u64,
     /// Replies and events that were sent.
     pub sent: u64,
-    /// Bytes that were read.
-    pub bytes_received: u64,
-    /// Handshakes.
-    pub connects: u64,
-    /// Connections that were refused.
-    pub rejected: u64,
-    /// Sessions that have expired.
-    pub expired: u64,
     /// From being read to being answered, of all requests.
     pub latency: RequestLatency,
     /// Milliseconds since the start.
     pub uptime: i64,
-    /// How many descriptors the process has open, and how many it may have, if the system reports that.
-    pub descriptors: Option<(usize, u64)>,
 }
 
 /// How long requests took from being read to being answered, in milliseconds.
@@ -75,9 +58,7 @@ impl From<Latency> for RequestLatency {
 
 impl Shared {
     pub(crate) fn summary(&self, at: usize) -> Option<ServerSummary> {
-        let connections = self.peers(Some(at)).len();
-        // Outside of the turn: the system is asked.
-        let descriptors = environment::descriptors();
+        let connections = self.connections_at(at);
         self.turns.act(move |engine, now| {
             let machine = engine.bus.machine();
             let (core, stats) = (machine.replica(at), &engine.bus.stats);
@@ -86,21 +67,12 @@ impl Shared {
                 mode: machine.mode(at),
                 zxid: core.tree().last_zxid(),
                 znodes: core.tree().len() + 1,
-                data_size: core.tree().data_size(),
-                ephemerals: core.tree().ephemerals_count(),
-                sessions: core.sessions().len(),
-                watches: core.watches().count_by_table(),
                 connections,
                 outstanding: stats.outstanding(),
                 received: stats.received.load(Relaxed),
                 sent: stats.sent.load(Relaxed),
-                bytes_received: stats.bytes_received.load(Relaxed),
-                connects: stats.connects.load(Relaxed),
-                rejected: stats.rejected.load(Relaxed),
-                expired: stats.expired.load(Relaxed),
                 latency: stats.latency().into(),
                 uptime: now.0 - stats.started.0,
-                descriptors,
             }
         })
     }

@@ -1,7 +1,7 @@
 //! Transactions as they come.
 
 use serde_json::{Value, json};
-use zoolet_test_support::{create, delete, ephemeral, multi, set_data};
+use zoolet_test_support::{RequestExt, create, delete, ephemeral, multi, set_data};
 
 use super::{BOB, Scene, create_for, of_bob};
 
@@ -83,6 +83,32 @@ async fn paths_that_a_reader_may_not_know_of_are_hidden() {
     assert_eq!(plan["transactions"][0]["steps"][0]["path"], "/secret/plan");
     let found = scene.api(&format!("{call}&path=/secret")).await;
     assert_eq!(found["transactions"], json!([]), "not by a filter either");
+}
+
+#[tokio::test]
+async fn what_a_private_subtree_had_stays_hidden_when_all_of_it_is_deleted() {
+    let scene = Scene::start().await;
+    let mut client = scene.client().await;
+    client.ask(zoolet_test_support::auth("digest", "bob:secret")).await;
+    let last = begin(&scene).await;
+    let long = format!("/secret/{}", "x".repeat(600));
+    client.ask(create_for("/secret", of_bob())).await;
+    for path in ["/secret/plan", &long] {
+        client.ask(create_for(path, of_bob()).data("12345")).await;
+    }
+    let call = format!("transactions?after={last}");
+    let steps = |answer: &Value| -> Vec<Value> {
+        let txns = answer["transactions"].as_array().expect("a list");
+        txns.iter().skip(1).map(|txn| txn["steps"][0].clone()).collect()
+    };
+    let shown = |hidden| json!({ "kind": "create", "path": null, "length": null, "hidden": hidden });
+    // A long path is not kept.
+    let expected = [shown(true), shown(false)];
+    assert_eq!(steps(&scene.api(&call).await), expected);
+    for path in ["/secret/plan", &long, "/secret"] {
+        client.ask(delete(path)).await;
+    }
+    assert_eq!(steps(&scene.api(&call).await)[..2], expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,6 +90,23 @@ fn of_two_clients_that_watch_alone_only_the_reader_of_a_long_acl_is_notified() {
 }
 
 #[test]
+fn of_many_watchers_those_to_whom_a_long_acl_grants_it_are_notified() {
+    let (mut world, watchers, writer) = world(&["/a"]);
+    let mut acl: Vec<_> = (0..20).map(|n| Acl::new(Perms::READ, "ip", format!("10.0.0.{n}"))).collect();
+    acl.extend([Acl::digest(Perms::ALL, "reader", "pw"), Acl::digest(Perms::WRITE, "writer", "pw")]);
+    for watcher in &watchers[..3] {
+        world.ok(*watcher, auth("digest", "reader:pw"));
+    }
+    for conn in [writer, watchers[3]] {
+        world.ok(conn, auth("digest", "writer:pw"));
+    }
+    world.ok(writer, set_acl("/a", acl));
+    let effects = effects(&mut world, writer, set_data("/a", "x"));
+    let notified: Vec<_> = events(&effects).iter().map(|event| event.to.to_vec()).collect();
+    assert_eq!(notified, [&watchers[..3]]);
+}
+
+#[test]
 fn a_one_shot_watch_beside_many_persistent_ones_is_a_list_of_its_own() {
     let (mut world, watchers, writer) = world(&["/a"]);
     let other = world.connect();

@@ -1,7 +1,7 @@
 //! Znodes that the server itself deletes or writes: containers, TTL znodes, quota statistics.
 
 use zoolet_proto::{ErrorCode, Request};
-use zoolet_server_core::ConnId;
+use zoolet_server_core::{ConnId, EXPIRED_AT_ONCE, Millis, StateMachine};
 
 use crate::common::*;
 
@@ -117,7 +117,7 @@ fn many_containers_and_ttl_znodes_are_looked_at_in_several_calls() {
         config.extended_types = true;
         config.min_session_timeout = Some(i32::MAX);
         config.max_session_timeout = Some(i32::MAX);
-        config.container_max_per_minute = i64::MAX;
+        config.container_max_per_minute = 60_000;
         config.container_max_never_used = Some(1);
     });
     let a = world.connect();
@@ -126,6 +126,30 @@ fn many_containers_and_ttl_znodes_are_looked_at_in_several_calls() {
     assert_eq!(world.advance_in_parts(SWEEP), 3);
     world.advance(SWEEP / 2);
     assert_eq!(world.core.tree().len(), 4);
+}
+
+#[test]
+fn one_call_deletes_a_bounded_number_of_containers_however_many_are_due() {
+    for (max_per_minute, stall) in [(i64::MAX, 0), (10_000, 60 * SWEEP)] {
+        let mut world = World::with(|config| {
+            config.container_max_per_minute = max_per_minute;
+            config.container_max_never_used = Some(1);
+            config.min_session_timeout = Some(i32::MAX);
+            config.max_session_timeout = Some(i32::MAX);
+        });
+        let a = world.connect();
+        world.ok(a, multi((0..4_000).map(|n| container(&format!("/c{n}")))));
+        let mut left = Vec::new();
+        let mut now = Millis(world.now() + SWEEP);
+        while left.last() != Some(&0) {
+            world.core.handle_timeout(now);
+            left.push(world.core.tree().len() - 4);
+            assert!(world.core.next_timeout() <= now || left.len() == 1 || left.last() == Some(&0));
+            now = now.plus(if left.len() == 1 { stall } else { 0 });
+        }
+        let at_once = left.windows(2).map(|two| two[0] - two[1]).max();
+        assert_eq!(at_once, Some(EXPIRED_AT_ONCE), "{left:?} of so many a minute: {max_per_minute}");
+    }
 }
 
 /// Two containers that are found to be empty, of which the second is deleted a second after the first.

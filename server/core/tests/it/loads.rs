@@ -6,9 +6,10 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use zoolet_proto::{Acl, Zxid};
-use zoolet_server_core::{LoadError, Owner, Tree, TreeLoader, ZnodeRecord};
+use zoolet_server_core::{Core, LoadError, Millis, Owner, Tree, TreeLoader, ZnodeRecord};
 
 use crate::common::random::{self, Script, Step, dump};
+use crate::common::{START, World, config};
 
 fn znode(path: &str) -> ZnodeRecord {
     ZnodeRecord {
@@ -91,6 +92,18 @@ fn every_field_of_a_znode_is_kept() {
         }
     });
     assert_eq!(loaded, Some(record));
+}
+
+#[test]
+fn a_container_of_any_age_is_found_when_it_is_too_old() {
+    for mtime in [i64::MIN, i64::MAX] {
+        let record = ZnodeRecord { owner: Owner::CONTAINER, mtime, ..znode("/a") };
+        let tree = load([znode("/"), record]).expect("a tree");
+        let config = config(|config| config.container_max_never_used = Some(1));
+        let mut world = World::around(Core::restore(config, tree, Vec::new(), None, Millis(START)));
+        world.advance(60_000);
+        assert_eq!(world.core.tree().get("/a").is_some(), mtime == i64::MAX);
+    }
 }
 
 #[test]
