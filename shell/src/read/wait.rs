@@ -47,7 +47,8 @@ impl ZnodeWait {
     ) -> Result<(), ShellError> {
         let (server_name, dial) = (shown_server.to_owned(), Dial::default());
         let mut answer = Answer { io, server: server_name, dial, command: "wait", json: is_json };
-        let sessions = ConnectArguments::to(server)?.sessions(OtherServers::Same);
+        let place = ConnectArguments::to(server)?;
+        let sessions = place.sessions(&place, OtherServers::Same);
         let sessions = sessions.map_err(|error| answer.failed(&error))?;
         self.wait(&mut answer, &sessions, &resolve("/", &self.path)).await
     }

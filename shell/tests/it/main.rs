@@ -12,3 +12,4 @@ mod transfer;
 mod wait;
 mod watch;
 mod write;
+mod write_checks;
