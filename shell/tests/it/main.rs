@@ -9,6 +9,7 @@ mod line;
 mod lost;
 mod read;
 mod transfer;
+mod transfer_races;
 mod wait;
 mod watch;
 mod write;
