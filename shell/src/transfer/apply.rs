@@ -14,6 +14,7 @@ use super::source::{Source, placed};
 use crate::failure::{ExitReason, ShellError};
 use crate::shell::Shell;
 use crate::text::{count, shown};
+use crate::walk::UNLIMITED;
 
 /// Most writes in flight.
 const WINDOW: usize = 128;
@@ -154,7 +155,10 @@ pub(super) async fn apply(
         write.map_err(|error| write_failed(shell, &error))?;
     }
     for path in surplus.into_iter().rev() {
-        writes.push(0, true, target.delete(path)).await.map_err(|error| write_failed(shell, &error))?;
+        writes
+            .push(0, true, target.delete(path).timeout(UNLIMITED))
+            .await
+            .map_err(|error| write_failed(shell, &error))?;
     }
     writes.finish().await.map_err(|error| write_failed(shell, &error))?;
     applied.deleted -= writes.not_empty;
@@ -250,7 +254,7 @@ impl<'c> Writes<'c> {
             self.finish().await?;
         }
         let bytes = znode.data.len();
-        let mut create = self.target.create(path, znode.data);
+        let mut create = self.target.create(path, znode.data).timeout(UNLIMITED);
         if let Some(acl) = znode.acl {
             create = create.acl(acl);
         }
@@ -264,11 +268,12 @@ impl<'c> Writes<'c> {
 
     async fn change(&mut self, path: String, left: MovedZnode, right: MovedZnode) -> Result<(), Error> {
         if left.data != right.data {
-            self.push(left.data.len(), false, self.target.set_data(&path, left.data)).await?;
+            self.push(left.data.len(), false, self.target.set_data(&path, left.data).timeout(UNLIMITED))
+                .await?;
         }
         match left.acl {
             Some(acl) if right.acl.as_ref() != Some(&acl) => {
-                self.push(0, false, self.target.set_acl(path, acl)).await
+                self.push(0, false, self.target.set_acl(path, acl).timeout(UNLIMITED)).await
             }
             _ => Ok(()),
         }

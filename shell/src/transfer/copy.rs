@@ -10,6 +10,7 @@ use crate::diff;
 use crate::failure::{ExitReason, ShellError};
 use crate::shell::{OtherServers, OtherSession, Shell};
 use crate::text::{acl_entry, count, shown};
+use crate::walk::Reading;
 use serde_json::json;
 
 /// Two places.
@@ -28,6 +29,10 @@ struct Places {
 }
 
 impl Places {
+    fn reading(&self, depth: Option<usize>) -> Reading {
+        Reading { data: true, acl: !self.no_acl, depth }
+    }
+
     /// The address of the other place.
     fn to_address(&self, shell: &Shell<'_>) -> Result<String, ShellError> {
         let Some(address) = &self.to_server else { return Ok(shell.server.clone()) };
@@ -78,9 +83,9 @@ impl DiffArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let (other, from, to) = self.places.open(shell, OtherServers::Read).await?;
         let client = shell.client.clone();
-        let with_acl = !self.places.no_acl;
-        let left = Source::live(&client, &from, None, with_acl);
-        let compared = Comparison::new(left, Source::live(&other.client, &to, None, with_acl)).await;
+        let (reading, patience) = (self.places.reading(None), shell.timeout);
+        let left = Source::live(&client, &from, reading, patience);
+        let compared = Comparison::new(left, Source::live(&other.client, &to, reading, patience)).await;
         let mut compared = compared.map_err(|error| shell.failed(&error))?;
         let mut differences = 0;
         while let Some((path, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
@@ -151,9 +156,9 @@ impl Cp {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let (other, from, to) = self.places.open(shell, OtherServers::Write).await?;
         let depth = if self.recursive { None } else { Some(0) };
-        let (client, with_acl) = (shell.client.clone(), !self.places.no_acl);
-        let left = Source::live(&client, &from, depth, with_acl);
-        let sources = (left, Source::target(&other.client, &to, depth, with_acl));
+        let (client, reading, patience) = (shell.client.clone(), self.places.reading(depth), shell.timeout);
+        let left = Source::live(&client, &from, reading, patience);
+        let sources = (left, Source::target(&other.client, &to, reading, patience));
         let what = Applying { overwrite: self.overwrite, delete: false, dry_run: false };
         apply(shell, &other.client, &to, sources, what).await.and_then(|applied| applied.finish(shell))
     }
@@ -182,10 +187,10 @@ impl Mirror {
             );
         }
         let (other, from, to) = self.places.open(shell, OtherServers::Write).await?;
-        let (client, with_acl) = (shell.client.clone(), !self.places.no_acl);
+        let (client, reading, patience) = (shell.client.clone(), self.places.reading(None), shell.timeout);
         let sources = || {
-            let left = Source::live(&client, &from, None, with_acl);
-            (left, Source::target(&other.client, &to, None, with_acl))
+            let left = Source::live(&client, &from, reading, patience);
+            (left, Source::target(&other.client, &to, reading, patience))
         };
         let what = |dry_run| Applying { overwrite: true, delete: true, dry_run };
         if self.dry_run {

@@ -7,6 +7,7 @@ use super::format::read;
 use super::source::Source;
 use crate::failure::{ExitReason, ShellError, read_file};
 use crate::shell::Shell;
+use crate::walk::Reading;
 
 /// The arguments of `import`.
 #[derive(Debug, clap::Args)]
@@ -44,7 +45,8 @@ impl Import {
             znodes.values_mut().for_each(|znode| znode.acl = None);
         }
         let client = shell.client.clone();
-        let sources = (Source::file(znodes), Source::target(&client, &to, None, !self.no_acl));
+        let reading = Reading { data: true, acl: !self.no_acl, depth: None };
+        let sources = (Source::file(znodes), Source::target(&client, &to, reading, shell.timeout));
         let what = Applying { overwrite: self.overwrite, delete: false, dry_run: self.dry_run };
         let applied = apply(shell, &client, &to, sources, what).await?;
         if self.dry_run { applied.check_kept(shell) } else { applied.finish(shell) }

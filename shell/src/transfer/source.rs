@@ -1,6 +1,7 @@
 //! Where the znodes of a transfer come from: a live tree, or what was read from a file.
 
 use std::collections::{BTreeMap, btree_map};
+use std::time::Duration;
 
 use zoolet_client::{Client, Error, ErrorCode};
 
@@ -21,17 +22,23 @@ enum Origin<'c> {
 
 impl<'c> Source<'c> {
     /// A tree. What the servers keep for themselves is left out.
-    pub(super) fn live(client: &'c Client, root: &str, depth: Option<usize>, with_acl: bool) -> Self {
-        Self::tree(client, root, Reading { data: true, acl: with_acl, depth }, false)
+    pub(super) fn live(client: &'c Client, root: &str, reading: Reading, patience: Duration) -> Self {
+        Self::tree(client, root, reading, patience, false)
     }
 
     /// A tree that may be absent.
-    pub(super) fn target(client: &'c Client, root: &str, depth: Option<usize>, with_acl: bool) -> Self {
-        Self::tree(client, root, Reading { data: true, acl: with_acl, depth }, true)
+    pub(super) fn target(client: &'c Client, root: &str, reading: Reading, patience: Duration) -> Self {
+        Self::tree(client, root, reading, patience, true)
     }
 
-    fn tree(client: &'c Client, root: &str, reading: Reading, may_be_absent: bool) -> Self {
-        let walk = Box::new(Walk::new(client, root, reading));
+    fn tree(
+        client: &'c Client,
+        root: &str,
+        reading: Reading,
+        patience: Duration,
+        may_be_absent: bool,
+    ) -> Self {
+        let walk = Box::new(Walk::new(client, root, reading, patience));
         Self { origin: Origin::Live { walk, root: root.to_owned(), may_be_absent }, ephemerals: 0 }
     }
 

@@ -196,7 +196,7 @@ impl SetQuota {
             above = path::parent(above);
         }
         let top = format!("{QUOTA}{path}");
-        let mut below = Walk::new(&shell.client, &top, Reading::default());
+        let mut below = Walk::new(&shell.client, &top, Reading::default(), shell.timeout);
         loop {
             match below.next().await {
                 Ok(Some((znode, _))) if path::name(&znode) == LIMITS => {
