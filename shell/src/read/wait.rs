@@ -20,7 +20,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The arguments of `wait` in a shell, and of `zoolet wait --znode`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "Exit code 1 if it takes longer. Example: wait /ready --timeout 5m")]
+#[command(
+    after_help = "Exit code 1 if it takes longer, 5 if no server is reached. Example: wait /ready --timeout 5m"
+)]
 pub struct ZnodeWait {
     /// The znode
     pub path: String,

@@ -69,6 +69,7 @@ async fn limits_never_come_without_statistics() {
     assert!(run_on(&client, "quota /a").await.ok().contains("znodes: 2"));
 }
 
+#[cfg(unix)]
 #[tokio::test]
 async fn a_text_that_was_edited_is_kept_unless_it_is_written() {
     let zk = TestServer::builder().znode("/a", "old").start().await.unwrap();
