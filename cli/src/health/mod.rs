@@ -148,9 +148,12 @@ async fn ask_all(routes: Vec<String>, timeout: Duration, until: AskUntil) -> Vec
 async fn ask(address: &str, timeout: Duration, until: AskUntil) -> Looked {
     let since = Instant::now();
     let mut rest = FIRST_REST;
+    let mut seen = None;
     loop {
         let outcome = match probe::ask(address, since + timeout).await {
             Ok(serving) if until == AskUntil::Leader && !serving.has_leader() => Err(Trouble::NoLeader),
+            // That the time is over says less than what was seen before.
+            Err(Trouble::Timeout) => Err(seen.unwrap_or(Trouble::Timeout)),
             outcome => outcome,
         };
         let took = since.elapsed();
@@ -158,6 +161,7 @@ async fn ask(address: &str, timeout: Duration, until: AskUntil) -> Looked {
         let Some(next) = next.filter(|_| outcome.is_err() && until != AskUntil::FirstAnswer) else {
             return Looked { outcome, took };
         };
+        seen = outcome.err();
         sleep(next).await;
         rest = (rest * 2).min(LONGEST_REST);
     }
