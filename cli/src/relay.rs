@@ -83,6 +83,12 @@ impl RelayArguments {
         self
     }
 
+    /// By TLS, as the scheme of an address asks for it.
+    #[cfg(feature = "tls")]
+    pub(crate) fn or_tls(self, is_tls: bool) -> Self {
+        Self { tls: self.tls || is_tls, ..self }
+    }
+
     /// The addresses at which servers are reached.
     pub(crate) async fn routes(&self, servers: &[String]) -> Result<Vec<String>, Failure> {
         let mut routes = Vec::new();

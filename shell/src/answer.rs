@@ -24,6 +24,7 @@ pub struct ShellIo<'io> {
     out: &'io mut dyn Write,
     notes: &'io mut dyn Write,
     input: Option<Box<dyn AsyncRead + Unpin + 'io>>,
+    is_input_read: bool,
     ask: Ask<'io>,
     pub(crate) is_terminal: bool,
     pub(crate) is_coloured: bool,
@@ -33,10 +34,10 @@ impl<'io> ShellIo<'io> {
     /// Answers go to `out`; questions, progress and warnings to `notes`. There is no input, and nobody to ask.
     pub fn new(out: &'io mut dyn Write, notes: &'io mut dyn Write) -> Self {
         let ask = Box::new(|_: &str| Err(io::ErrorKind::Unsupported.into()));
-        Self { out, notes, input: None, ask, is_terminal: false, is_coloured: false }
+        Self { out, notes, input: None, is_input_read: false, ask, is_terminal: false, is_coloured: false }
     }
 
-    /// What `-` reads as data.
+    /// What `-` reads as data, once.
     pub fn input(mut self, input: impl AsyncRead + Unpin + 'io) -> Self {
         self.input = Some(Box::new(input));
         self
@@ -168,12 +169,16 @@ impl Answer<'_> {
         }
     }
 
-    /// Everything that the input has. `instead` is what to do where there is none.
+    /// Everything that the input has, which is read once. `instead` is what to do where there is none.
     pub(crate) async fn read_input(&mut self, instead: &str) -> Result<Bytes, ShellError> {
-        let Some(input) = &mut self.io.input else {
-            let message = format!("in a shell, standard input has the commands and no data: {instead}");
-            return Err(self.fail(ExitReason::Usage, message));
+        let Some(mut input) = self.io.input.take() else {
+            let why = match self.io.is_input_read {
+                true => "standard input has been read, and has no more data",
+                false => "in a shell, standard input has the commands and no data",
+            };
+            return Err(self.fail(ExitReason::Usage, format!("{why}: {instead}")));
         };
+        self.io.is_input_read = true;
         let mut data = Vec::new();
         input.read_to_end(&mut data).await.map_err(|error| ShellError::local("read the input", &error))?;
         Ok(data.into())

@@ -22,7 +22,7 @@ macro_rules! commands {
                 match self { $(Self::$variant(_) => $name,)* }
             }
 
-            pub(crate) fn is_write(&self) -> bool {
+            fn is_write(&self) -> bool {
                 match self { $(Self::$variant(_) => $writes,)* }
             }
 
@@ -95,6 +95,17 @@ commands! {
 }
 
 impl ShellCommand {
+    /// Fails if the command writes where everything else is refused.
+    pub(crate) fn check_read_only(&self, read_only: bool) -> Result<(), ShellError> {
+        match read_only && self.is_write() {
+            true => {
+                let message = format!("{}: this is a shell that only reads (--read-only)", self.name());
+                Err(ShellError::usage(message))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Fails if the command makes sense only in a shell.
     pub(crate) fn check_alone(&self) -> Result<(), ShellError> {
         match self {

@@ -15,6 +15,7 @@ use zoolet_client::ConnectionError;
 use zoolet_client::tls::{ClientTls, Store};
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
 
+use crate::address::split_chroot;
 #[cfg(feature = "tls")]
 use crate::clusters::NamedCluster;
 use crate::clusters::named_cluster;
@@ -125,11 +126,15 @@ impl ConnectArguments {
         })
     }
 
-    /// Opens one session after the other, at these servers or others.
-    pub(crate) fn sessions(&self, servers: OtherServers<'_>) -> Result<Sessions, Error> {
+    /// Opens one session after the other: at `here`, or at other servers by these flags, which have nothing that the file of
+    /// clusters says of `here`.
+    pub(crate) fn sessions(&self, here: &Self, servers: OtherServers<'_>) -> Result<Sessions, Error> {
         let invalid = |error: ShellError| Error::InvalidTarget(error.to_string());
         let place = match servers {
-            OtherServers::Same => Ok(self.clone()),
+            OtherServers::Same => Ok(here.clone()),
+            OtherServers::SameWithoutChroot => {
+                Ok(Self { server: split_chroot(&here.server).0.to_owned(), ..here.clone() })
+            }
             OtherServers::Read(address) | OtherServers::Write(address) => self.at(address),
         };
         let place = place.map_err(invalid)?;

@@ -79,10 +79,12 @@ impl<F: Args> Subcommand for Invocation<F> {
 /// # Errors
 /// The reason is the exit code; the message is for stderr.
 pub fn run(invocation: Invocation) -> Result<(), ShellError> {
-    let Invocation { command, mut flags } = invocation;
-    flags.connect = flags.connect.at(&flags.connect.server)?;
+    let Invocation { command, flags } = invocation;
+    let place = flags.connect.at(&flags.connect.server)?;
+    command.check_alone()?;
+    command.check_read_only(place.read_only)?;
     let runtime = start_runtime()?;
-    let outcome = runtime.block_on(run_once(&command, &flags));
+    let outcome = runtime.block_on(run_once(&command, &flags, &place));
     // A read of stdin that nobody awaits any longer does not keep the process.
     runtime.shutdown_background();
     outcome
@@ -94,8 +96,12 @@ pub(crate) fn start_runtime() -> Result<Runtime, ShellError> {
     runtime.map_err(|error| ShellError::local("start the async runtime", &error))
 }
 
-async fn run_once(command: &ShellCommand, flags: &ProcessArguments) -> Result<(), ShellError> {
-    command.check_alone()?;
+/// `place` is where the flags lead.
+async fn run_once(
+    command: &ShellCommand,
+    flags: &ProcessArguments,
+    place: &ConnectArguments,
+) -> Result<(), ShellError> {
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut notes = io::stderr();
     let mut io = ShellIo::new(&mut out, &mut notes).input(tokio::io::stdin());
@@ -106,16 +112,15 @@ async fn run_once(command: &ShellCommand, flags: &ProcessArguments) -> Result<()
     }
     let work = async {
         if let ShellCommand::Words(words) = command {
-            let server = flags.connect.server.clone();
-            let dial = flags.connect.dial().await?;
+            let (server, dial) = (place.server.clone(), place.dial().await?);
             let mut answer = Answer { io, server, dial, command: command.name(), json: flags.output.json };
             return words.ask(&mut answer).await;
         }
-        let client = flags.connect.connect(command.name()).await?;
-        let mut shell = Shell::new(client, io).server(&flags.connect.server).json(flags.output.json);
-        shell.read_only = flags.connect.read_only;
-        shell = shell.sessions(|servers| flags.connect.sessions(servers)).timeout(flags.connect.timeout);
-        shell = shell.dial(flags.connect.dial().await?);
+        let client = place.connect(command.name()).await?;
+        let mut shell = Shell::new(client, io).server(&place.server).json(flags.output.json);
+        shell.read_only = place.read_only;
+        shell = shell.sessions(|servers| flags.connect.sessions(place, servers)).timeout(place.timeout);
+        shell = shell.dial(place.dial().await?);
         let outcome = shell.run(command).await;
         // What was printed before a failure is part of the answer.
         let flushed = shell.flush();

@@ -18,6 +18,7 @@
 //!
 //! The manual is `docs/shell.md`.
 
+mod address;
 mod answer;
 mod clusters;
 mod colour;

@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use tokio::time::timeout;
 use zoolet_client::{Client, Error, Sessions, Stat};
 
+use crate::address::is_of_server;
 use crate::answer::{Answer, ShellIo};
 use crate::command::{ShellCommand, name_here};
 use crate::dial::Dial;
@@ -30,6 +31,8 @@ pub(crate) const DEFAULT_HISTORY: usize = 20;
 pub enum OtherServers<'a> {
     /// At the servers of the shell.
     Same,
+    /// At them too, but seen from their root.
+    SameWithoutChroot,
     /// At this address, to read.
     Read(&'a str),
     /// At this address, to write.
@@ -39,7 +42,7 @@ pub enum OtherServers<'a> {
 impl fmt::Display for OtherServers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Same => "the same servers",
+            Self::Same | Self::SameWithoutChroot => "the same servers",
             Self::Read(address) | Self::Write(address) => address,
         })
     }
@@ -315,12 +318,7 @@ impl<'io> Shell<'io> {
 
     pub(crate) async fn run(&mut self, command: &ShellCommand) -> Result<(), ShellError> {
         self.command = command.name();
-        if self.read_only && command.is_write() {
-            return Err(ShellError::usage(format!(
-                "{}: this is a shell that only reads (--read-only)",
-                self.command
-            )));
-        }
+        command.check_read_only(self.read_only)?;
         command.run(self).await
     }
 
@@ -378,9 +376,7 @@ impl<'io> Shell<'io> {
 
     /// Whether a znode is one that servers keep for themselves, also below a chroot.
     pub(crate) fn is_of_server(&self, path: &str) -> bool {
-        let chroot = self.server.find('/').map_or("", |at| &self.server[at..]);
-        let whole = format!("{}{path}", chroot.trim_end_matches('/'));
-        whole.strip_prefix("/zookeeper").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        is_of_server(&self.server, path)
     }
 }
 

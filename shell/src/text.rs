@@ -49,7 +49,7 @@ pub(crate) fn stat(stat: &Stat) -> String {
     )
 }
 
-/// An entry of an ACL, as `create` and `setacl` read it.
+/// An entry of an ACL, as `create` and `set-acl` read it.
 pub(crate) fn acl_entry(entry: &Acl) -> String {
     format!("{}:{}:{:?}", entry.scheme, shown(&entry.id), entry.perms)
 }

@@ -7,12 +7,17 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::IntoFuture as _;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::timeout;
 use zoolet_client::{Acl, Client, Error, ErrorCode, ReplyFuture, Stat, path};
 
 /// Most requests in flight. A server takes turns between its connections, and a window of this size keeps a turn short.
 const WINDOW: usize = 128;
+/// The time for a request among many: none ends before its turn, which may come long after it was sent. A connection that is silent
+/// ends them nevertheless.
+pub(crate) const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A znode that a walk has read.
 #[derive(Debug, Default, Clone)]
@@ -89,6 +94,8 @@ pub(crate) struct Walk<'c> {
     /// Znodes that are being read, or have been and have not come out.
     begun: BTreeMap<WalkPath, Begun>,
     in_flight: VecDeque<(WalkPath, Request)>,
+    /// The longest time without any answer.
+    patience: Duration,
 }
 
 #[derive(Default)]
@@ -100,10 +107,12 @@ struct Begun {
 }
 
 impl<'c> Walk<'c> {
-    pub(crate) fn new(client: &'c Client, root: &str, reading: Reading) -> Self {
+    /// It may take any time as long as answers come, each within `patience` of the last.
+    pub(crate) fn new(client: &'c Client, root: &str, reading: Reading, patience: Duration) -> Self {
         let root = WalkPath::new(root);
         let unread = BTreeMap::from([(root.clone(), true)]);
-        Self { client, root, reading, unread, begun: BTreeMap::new(), in_flight: VecDeque::new() }
+        let (begun, in_flight) = (BTreeMap::new(), VecDeque::new());
+        Self { client, root, reading, unread, begun, in_flight, patience }
     }
 
     /// The next znode. One that is deleted during the walk is left out, except for the root.
@@ -138,13 +147,22 @@ impl<'c> Walk<'c> {
             let visit = Visit { is_last, ..Visit::default() };
             self.begun.insert(path.clone(), Begun { visit, missing: 0, is_gone: false });
             let request = match (self.reading.data, self.is_above_the_deepest(&path)) {
-                (true, _) => Request::Data(self.client.get_data(path.as_str()).into_future()),
-                (false, true) => Request::Children(self.client.get_children(path.as_str()).into_future()),
-                (false, false) => Request::Stat(self.client.exists(path.as_str()).into_future()),
+                (true, _) => {
+                    Request::Data(self.client.get_data(path.as_str()).timeout(UNLIMITED).into_future())
+                }
+                (false, true) => Request::Children(
+                    self.client.get_children(path.as_str()).timeout(UNLIMITED).into_future(),
+                ),
+                (false, false) => {
+                    Request::Stat(self.client.exists(path.as_str()).timeout(UNLIMITED).into_future())
+                }
             };
             self.request(&path, request);
             if self.reading.acl {
-                self.request(&path, Request::Acl(self.client.get_acl(path.as_str()).into_future()));
+                self.request(
+                    &path,
+                    Request::Acl(self.client.get_acl(path.as_str()).timeout(UNLIMITED).into_future()),
+                );
             }
         }
     }
@@ -158,22 +176,23 @@ impl<'c> Walk<'c> {
 
     async fn receive(&mut self, path: WalkPath, request: Request) -> Result<(), Error> {
         let outcome = match request {
-            Request::Children(reply) => reply.await.map(|(names, stat)| {
+            Request::Children(reply) => self.within_patience(reply).await.map(|(names, stat)| {
                 self.note(&path, |visit| visit.stat = Some(stat));
                 self.list(&path, names);
             }),
-            Request::Data(reply) => reply.await.map(|(data, stat)| {
+            Request::Data(reply) => self.within_patience(reply).await.map(|(data, stat)| {
                 self.note(&path, |visit| (visit.data, visit.stat) = (Some(data), Some(stat)));
                 // A znode that has children by now is listed by the next walk.
                 if stat.num_children > 0 && self.is_above_the_deepest(&path) {
-                    let reply = self.client.get_children(path.as_str()).into_future();
+                    let reply = self.client.get_children(path.as_str()).timeout(UNLIMITED).into_future();
                     self.request(&path, Request::Children(reply));
                 }
             }),
-            Request::Acl(reply) => {
-                reply.await.map(|(acl, _)| self.note(&path, |visit| visit.acl = Some(acl)))
-            }
-            Request::Stat(reply) => reply.await.map(|stat| match stat {
+            Request::Acl(reply) => self
+                .within_patience(reply)
+                .await
+                .map(|(acl, _)| self.note(&path, |visit| visit.acl = Some(acl))),
+            Request::Stat(reply) => self.within_patience(reply).await.map(|stat| match stat {
                 Some(stat) => self.note(&path, |visit| visit.stat = Some(stat)),
                 None => self.forget(&path),
             }),
@@ -185,6 +204,16 @@ impl<'c> Walk<'c> {
             begun.missing -= 1;
         }
         Ok(())
+    }
+
+    async fn within_patience<T>(&self, mut reply: ReplyFuture<T>) -> Result<T, Error> {
+        loop {
+            if let Ok(outcome) = timeout(self.patience, &mut reply).await {
+                return outcome;
+            }
+            // Whatever keeps the answer keeps that of a request after it too, whose error says what it is.
+            self.client.exists(self.root.as_str()).timeout(Duration::from_millis(1)).await?;
+        }
     }
 
     fn refuse(&mut self, path: &WalkPath, error: Error) -> Result<(), Error> {

@@ -44,7 +44,7 @@ pub(crate) struct Health {
 /// The arguments of `zoolet wait`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit code 1 if it takes longer. Example: zoolet wait zk1:2181,zk2:2181,zk3:2181 --leader --timeout 5m"
+    after_help = "Exit code 1 if it takes longer, with --znode 5 if no server is reached. Example: zoolet wait zk1:2181,zk2:2181,zk3:2181 --leader --timeout 5m"
 )]
 pub(crate) struct Wait {
     /// The servers, all of which must serve; without them, those of the variable ZOOKEEPER, else 127.0.0.1:2181
@@ -148,18 +148,29 @@ async fn ask_all(routes: Vec<String>, timeout: Duration, until: AskUntil) -> Vec
 async fn ask(address: &str, timeout: Duration, until: AskUntil) -> Looked {
     let since = Instant::now();
     let mut rest = FIRST_REST;
+    let mut seen = None;
     loop {
         let outcome = match probe::ask(address, since + timeout).await {
             Ok(serving) if until == AskUntil::Leader && !serving.has_leader() => Err(Trouble::NoLeader),
+            // That the time is over says less than what was seen before.
+            Err(Trouble::Timeout) => Err(seen.unwrap_or(Trouble::Timeout)),
             outcome => outcome,
         };
         let took = since.elapsed();
-        if outcome.is_ok() || until == AskUntil::FirstAnswer || took + rest >= timeout {
+        let next = rest_before_next(rest, timeout.saturating_sub(took));
+        let Some(next) = next.filter(|_| outcome.is_err() && until != AskUntil::FirstAnswer) else {
             return Looked { outcome, took };
-        }
-        sleep(rest).await;
+        };
+        seen = outcome.err();
+        sleep(next).await;
         rest = (rest * 2).min(LONGEST_REST);
     }
+}
+
+/// How long to rest before the next look; `None` if the time that is left is too short for one. The looks come closer towards its
+/// end, so that a server that serves shortly before is seen.
+fn rest_before_next(rest: Duration, left: Duration) -> Option<Duration> {
+    (left > FIRST_REST).then(|| rest.min(left / 2))
 }
 
 fn print(
@@ -223,4 +234,19 @@ fn millis(took: Duration) -> f64 {
 
 fn took_ms(took: Duration) -> serde_json::Value {
     json!({"took_ms": millis(took)})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_go_on_to_the_end_of_the_time() {
+        let (timeout, mut took, mut rest) = (Duration::from_millis(500), Duration::ZERO, FIRST_REST);
+        while let Some(next) = rest_before_next(rest, timeout - took) {
+            took += next;
+            rest = (rest * 2).min(LONGEST_REST);
+        }
+        assert!(took < timeout && timeout - took <= FIRST_REST, "the last look is after {took:?}");
+    }
 }

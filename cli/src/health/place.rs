@@ -20,6 +20,9 @@ pub(super) struct Place {
     pub(super) hosts: Vec<String>,
     /// Empty, or with a slash at its start.
     pub(super) chroot: String,
+    /// Whether the scheme asks for TLS.
+    #[cfg(feature = "tls")]
+    is_tls: bool,
     /// The flags that a named cluster has in the file of clusters.
     #[cfg(feature = "shell")]
     pub(super) settings: std::collections::BTreeMap<String, String>,
@@ -28,8 +31,7 @@ pub(super) struct Place {
 impl Place {
     /// The servers of the argument, of the variable, or of this machine.
     pub(super) fn find(argument: Option<&str>) -> Result<Self, Failure> {
-        let of_variable = || env::var(VARIABLE).ok().filter(|address| !address.is_empty());
-        let address = argument.map(str::to_owned).or_else(of_variable);
+        let address = argument.map(str::to_owned).or_else(|| env::var(VARIABLE).ok());
         let address = address.as_deref().unwrap_or(DEFAULT);
         #[cfg(feature = "shell")]
         if let Some(cluster) = zoolet_shell::named_cluster(address)? {
@@ -41,26 +43,37 @@ impl Place {
     /// How each is reached: by the flags, and those that the file of clusters has for a name.
     pub(super) fn relay(&self, flags: RelayArguments) -> RelayArguments {
         #[cfg(all(feature = "shell", feature = "tls"))]
-        return flags.or_of_cluster(&self.settings);
-        #[cfg(not(all(feature = "shell", feature = "tls")))]
+        let flags = flags.or_of_cluster(&self.settings);
+        #[cfg(feature = "tls")]
+        let flags = flags.or_tls(self.is_tls);
         flags
     }
 
     fn parse(address: &str) -> Result<Self, Failure> {
-        let (hosts, chroot) = address.find('/').map_or((address, ""), |at| address.split_at(at));
+        let (scheme, hosts, chroot) = parts(address);
         let hosts: Vec<_> =
             hosts.split(',').map(str::trim).filter(|host| !host.is_empty()).map(with_port).collect();
-        if hosts.is_empty() || !hosts.iter().all(|host| ServerBuilder::is_address(host)) {
+        let is_known = scheme == "zk" || cfg!(feature = "tls") && scheme == "zk+tls";
+        if !is_known || hosts.is_empty() || !hosts.iter().all(|host| ServerBuilder::is_address(host)) {
             return Err(Failure::Servers { address: quoted(address) });
         }
         let chroot = chroot.trim_end_matches('/').to_owned();
         Ok(Self {
             hosts,
             chroot,
+            #[cfg(feature = "tls")]
+            is_tls: scheme == "zk+tls",
             #[cfg(feature = "shell")]
             settings: std::collections::BTreeMap::new(),
         })
     }
+}
+
+/// The scheme, the servers and the chroot. Who authenticates is for the flags to say.
+fn parts(address: &str) -> (&str, &str, &str) {
+    let (scheme, rest) = address.split_once("://").unwrap_or(("zk", address));
+    let (hosts, chroot) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    (scheme, hosts.rsplit_once('@').map_or(hosts, |(_, hosts)| hosts), chroot)
 }
 
 fn with_port(host: &str) -> String {
@@ -71,8 +84,8 @@ fn with_port(host: &str) -> String {
 
 /// An argument has the port of each server, or is the name of a cluster.
 pub(super) fn address(text: &str) -> Result<String, String> {
-    let hosts = text.split('/').next().unwrap_or_default();
-    match hosts.starts_with('@') || hosts.split(',').all(|host| ServerBuilder::is_address(host.trim())) {
+    let hosts = parts(text).1;
+    match text.starts_with('@') || hosts.split(',').all(|host| ServerBuilder::is_address(host.trim())) {
         true => Ok(text.to_owned()),
         false => Err("must be a host and a port, such as 127.0.0.1:2181, or several with commas".to_owned()),
     }
@@ -87,7 +100,16 @@ mod tests {
         let place = Place::parse("zk1, zk2:7,[::1]/app/").unwrap();
         assert_eq!(place.hosts, ["zk1:2181", "zk2:7", "[::1]:2181"]);
         assert_eq!(place.chroot, "/app");
-        for wrong in ["", "/app", "zk1:port"] {
+        #[cfg(feature = "tls")]
+        {
+            let place = Place::parse("zk+tls://alice@zk1,zk2:7/app").unwrap();
+            assert_eq!(
+                (&*place.hosts.join(","), &*place.chroot, place.is_tls),
+                ("zk1:2181,zk2:7", "/app", true)
+            );
+            assert!(!Place::parse("zk://zk1").unwrap().is_tls);
+        }
+        for wrong in ["", "/app", "zk1:port", "dns-srv://zk1", "https://zk1"] {
             Place::parse(wrong).unwrap_err();
         }
         assert!(address("zk1:1,zk2").is_err(), "an argument has its ports");

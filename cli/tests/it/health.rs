@@ -128,6 +128,21 @@ fn wait_goes_on_until_the_server_serves() {
     assert!(out.contains("serves: follower, version 3.9.5, zxid 0x7, 5 znodes, 1 connections;"), "{out}");
 }
 
+#[test]
+fn what_was_seen_last_is_told_and_not_that_the_time_ended_the_look_after_it() {
+    let mut held = Vec::new();
+    let address = scripted(move |n, mut stream| match n {
+        0 => {
+            stream.read_exact(&mut [0; 4]).unwrap();
+            stream.write_all(b"This ZooKeeper instance is not currently serving requests\n").unwrap();
+        }
+        _ => held.push(stream),
+    });
+    let (code, _, err) = run(&["wait", &address, "--timeout", "1s"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("does not serve: it runs"), "{err}");
+}
+
 /// As [`run`], with the variable.
 fn run_at(servers: &str, arguments: &[&str]) -> (i32, String, String) {
     let output =

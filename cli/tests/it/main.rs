@@ -24,5 +24,7 @@ mod serve;
 mod settings;
 #[cfg(feature = "shell")]
 mod shell;
+#[cfg(feature = "shell")]
+mod shell_address;
 #[cfg(all(feature = "shell", feature = "tls"))]
 mod shell_secure;

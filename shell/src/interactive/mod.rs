@@ -79,7 +79,7 @@ fn converse(
     let mut shell = Shell::new(client, io).server(&first.server).json(output.json);
     shell.read_only = first.read_only;
     shell.is_many = true;
-    shell = shell.sessions(|others| servers.borrow().sessions(others));
+    shell = shell.sessions(|others| flags.sessions(&servers.borrow(), others));
     shell = shell.connects(|address| Box::pin(connect(flags, servers, address)));
     shell = shell.timeout(first.timeout).dial(runtime.block_on(first.dial())?);
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));

@@ -2,6 +2,7 @@
 
 use zoolet_client::ErrorCode;
 
+use crate::address::split_chroot;
 use crate::failure::ShellError;
 use crate::json;
 use crate::shell::{OtherServers, Shell};
@@ -17,7 +18,8 @@ pub struct ConfigArguments {}
 
 impl ConfigArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let without_chroot = shell.server.split_once('/').map(|(hosts, _)| OtherServers::Read(hosts));
+        let has_chroot = !split_chroot(&shell.server).1.is_empty();
+        let without_chroot = has_chroot.then_some(OtherServers::SameWithoutChroot);
         let session = shell.open_if_other(without_chroot).await?;
         let (data, stat) = session.client.get_data(PATH).await.map_err(|error| {
             shell.failed_because(&error, ErrorCode::NoNode, "servers have it from ZooKeeper 3.5 on")

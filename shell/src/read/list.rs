@@ -112,7 +112,7 @@ impl Ls {
 /// What the children of a znode are, for the colours of their names. Those that cannot be read have none.
 async fn stats_of_children(shell: &Shell<'_>, root: &str) -> HashMap<String, Stat> {
     let client = shell.client.clone();
-    let mut walk = Walk::new(&client, root, Reading { depth: Some(1), ..Reading::default() });
+    let mut walk = Walk::new(&client, root, Reading { depth: Some(1), ..Reading::default() }, shell.timeout);
     let mut stats = HashMap::new();
     while let Ok(Some((path, visit))) = walk.next().await {
         stats.extend(visit.stat.map(|stat| (path::name(&path).to_owned(), stat)));

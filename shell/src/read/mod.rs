@@ -43,7 +43,7 @@ pub(crate) async fn walk(
     mut each: impl FnMut(&mut Shell<'_>, &str, &Visit) -> Result<(), ShellError>,
 ) -> Result<(), ShellError> {
     let client = shell.client.clone();
-    let mut walk = Walk::new(&client, root, reading);
+    let mut walk = Walk::new(&client, root, reading, shell.timeout);
     let mut unreadable = Unreadable::default();
     while let Some((path, visit)) = walk.next().await.map_err(|error| absent(shell, &error))? {
         each(shell, &path, &visit)?;

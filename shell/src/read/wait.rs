@@ -20,7 +20,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The arguments of `wait` in a shell, and of `zoolet wait --znode`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "Exit code 1 if it takes longer. Example: wait /ready --timeout 5m")]
+#[command(
+    after_help = "Exit code 1 if it takes longer, 5 if no server is reached. Example: wait /ready --timeout 5m"
+)]
 pub struct ZnodeWait {
     /// The znode
     pub path: String,
@@ -47,7 +49,8 @@ impl ZnodeWait {
     ) -> Result<(), ShellError> {
         let (server_name, dial) = (shown_server.to_owned(), Dial::default());
         let mut answer = Answer { io, server: server_name, dial, command: "wait", json: is_json };
-        let sessions = ConnectArguments::to(server)?.sessions(OtherServers::Same);
+        let place = ConnectArguments::to(server)?;
+        let sessions = place.sessions(&place, OtherServers::Same);
         let sessions = sessions.map_err(|error| answer.failed(&error))?;
         self.wait(&mut answer, &sessions, &resolve("/", &self.path)).await
     }

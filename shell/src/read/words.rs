@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::address::hosts;
 use crate::answer::Answer;
 use crate::connect::interval;
 use crate::dial::Dial;
@@ -16,8 +17,6 @@ use crate::failure::{ExitReason, ShellError};
 use crate::shell::Shell;
 use crate::text::shown;
 
-/// The port of a server without one.
-const DEFAULT_PORT: &str = "2181";
 /// How a server ends its answer to a word that `4lw.commands.whitelist` lacks.
 const REFUSAL: &str = "is not executed because it is not in the whitelist.";
 /// The longest answer that is read.
@@ -91,19 +90,6 @@ impl Words {
             Ok(text) => json!({"server": server, "word": self.word, "answer": text}),
         }
     }
-}
-
-/// The servers of an address, each with its port, without the scheme and the user.
-fn hosts(address: &str) -> Vec<String> {
-    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
-    let address = address.split_once('@').map_or(address, |(_, rest)| rest);
-    let hosts = address.split('/').next().unwrap_or_default().split(',').map(str::trim);
-    let with_port = |host: &str| {
-        let name_ends = host.rfind(']').map_or(0, |at| at + 1);
-        let has_port = host.get(name_ends..).is_some_and(|rest| rest.contains(':'));
-        if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") }
-    };
-    hosts.filter(|host| !host.is_empty()).map(with_port).collect()
 }
 
 /// What each server answers, or why it does not.
@@ -180,15 +166,4 @@ fn print_table(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_server_of_an_address_is_asked_at_its_port() {
-        assert_eq!(hosts("zk+tls://alice@a,b:7/app"), ["a:2181", "b:7"]);
-        assert_eq!(hosts("a,b:7,[::1],[::1]:9,/app"), ["a:2181", "b:7", "[::1]:2181", "[::1]:9"]);
-    }
 }

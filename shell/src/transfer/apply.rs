@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::IntoFuture as _;
+use std::mem;
 use std::pin::Pin;
 
 use serde_json::json;
-use zoolet_client::{Acl, Client, Error};
+use zoolet_client::{Acl, Client, Error, ErrorCode};
 
 use super::MovedZnode;
 use super::compare::{Comparison, Difference};
@@ -14,9 +14,13 @@ use super::source::{Source, placed};
 use crate::failure::{ExitReason, ShellError};
 use crate::shell::Shell;
 use crate::text::{count, shown};
+use crate::walk::UNLIMITED;
 
 /// Most writes in flight.
 const WINDOW: usize = 128;
+
+/// Most bytes of data in flight: far less than a client takes, so that no write waits while a later one is sent.
+const MOST_BYTES: usize = 4 << 20;
 
 /// What a transfer does with differences.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +28,6 @@ pub(super) struct Applying {
     pub(super) overwrite: bool,
     /// Delete what only the target has.
     pub(super) delete: bool,
-    pub(super) with_acl: bool,
     /// Only print it.
     pub(super) dry_run: bool,
 }
@@ -35,6 +38,8 @@ pub(super) struct Applied {
     created: usize,
     changed: usize,
     deleted: usize,
+    /// What was to be deleted and has something below it: an ephemeral, or what somebody has created meanwhile.
+    not_empty: usize,
     /// What differs and was left as it is; and the first of it.
     kept: usize,
     first_kept: String,
@@ -43,23 +48,31 @@ pub(super) struct Applied {
 
 impl Applied {
     pub(super) fn finish(self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let Self { created, changed, deleted, kept, first_kept, ephemerals } = self;
+        let Self { created, changed, deleted, not_empty, kept, ephemerals, .. } = self;
         note_ephemerals(shell, ephemerals);
         match shell.json {
             true => shell.json_line(&json!({
-                "created": created, "changed": changed, "deleted": deleted, "kept": kept,
+                "created": created, "changed": changed, "deleted": deleted, "notEmpty": not_empty, "kept": kept,
                 "ephemeralsLeftOut": ephemerals.0,
             }))?,
             false => shell.note(format!("{created} created, {changed} changed, {deleted} deleted")),
         }
-        match kept {
+        if not_empty > 0 {
+            shell.note(format!("not deleted: {} with others below", count(not_empty, "znode")));
+        }
+        self.check_kept(shell)
+    }
+
+    /// Fails if something differs and was left as it is.
+    pub(super) fn check_kept(&self, shell: &Shell<'_>) -> Result<(), ShellError> {
+        match self.kept {
             0 => Ok(()),
             more => Err(shell.fail(
                 ExitReason::Conflict,
                 format!(
                     "{} there and different, the first {}; --overwrite replaces them",
                     count(more, "znode is"),
-                    shown(&first_kept)
+                    shown(&self.first_kept)
                 ),
             )),
         }
@@ -80,8 +93,7 @@ pub(super) async fn plan(
     what: Applying,
 ) -> Result<Applied, ShellError> {
     let mut applied = Applied::default();
-    let mut compared =
-        Comparison::new(left, right, what.with_acl).await.map_err(|error| shell.failed(&error))?;
+    let mut compared = Comparison::new(left, right).await.map_err(|error| shell.failed(&error))?;
     while let Some((below, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
         applied.count(&placed(to, &below), &difference, what);
     }
@@ -117,9 +129,9 @@ pub(super) async fn apply(
     what: Applying,
 ) -> Result<Applied, ShellError> {
     let mut applied = Applied::default();
-    let mut compared =
-        Comparison::new(left, right, what.with_acl).await.map_err(|error| shell.failed(&error))?;
-    let mut writes = Writes { target, in_flight: VecDeque::new(), window: 0 };
+    let mut compared = Comparison::new(left, right).await.map_err(|error| shell.failed(&error))?;
+    let mut writes =
+        Writes { target, in_flight: VecDeque::new(), bytes: 0, has_created: false, not_empty: 0 };
     // Children before parents, once the whole tree is known.
     let mut surplus = Vec::new();
     while let Some((below, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
@@ -127,25 +139,30 @@ pub(super) async fn apply(
         if !applied.count(&path, &difference, what) {
             continue;
         }
+        check_acl(shell, &path, &difference)?;
         if what.dry_run {
             announce(shell, &path, &difference)?;
             continue;
         }
-        check_acl(shell, &path, &difference, what)?;
         let write = match difference {
-            Difference::OnlyLeft(znode) => writes.create(path, znode, what).await,
-            Difference::Changed { left, right } => writes.change(path, left, right, what).await,
+            Difference::OnlyLeft(znode) => writes.create(path, znode, below.as_str() == "/").await,
+            Difference::Changed { left, right } => writes.change(path, left, right).await,
             Difference::OnlyRight => {
                 surplus.push(path);
                 Ok(())
             }
         };
-        write.map_err(|error| shell.failed(&error))?;
+        write.map_err(|error| write_failed(shell, &error))?;
     }
     for path in surplus.into_iter().rev() {
-        writes.push(target.delete(path).into_future()).await.map_err(|error| shell.failed(&error))?;
+        writes
+            .push(0, true, target.delete(path).timeout(UNLIMITED))
+            .await
+            .map_err(|error| write_failed(shell, &error))?;
     }
-    writes.finish().await.map_err(|error| shell.failed(&error))?;
+    writes.finish().await.map_err(|error| write_failed(shell, &error))?;
+    applied.deleted -= writes.not_empty;
+    applied.not_empty = writes.not_empty;
     applied.ephemerals = compared.ephemerals();
     Ok(applied)
 }
@@ -160,59 +177,103 @@ fn announce(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> Resul
     shell.line_or_json(format!("{what} {}", shown(path)), &json!({"path": path, "would": what}))
 }
 
-/// The outcome of a write that is sent.
-type Write<'c> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'c>>;
+/// The error of a write: what it is on, or the znode above it, may be gone since it was read.
+fn write_failed(shell: &Shell<'_>, error: &Error) -> ShellError {
+    match error.code() {
+        Some(ErrorCode::NoNode) => {
+            let failed = shell.failed_with(error, "somebody has deleted it, or its parent: repeat this");
+            ShellError::new(ExitReason::Conflict, failed.to_string())
+        }
+        _ => shell.failed(error),
+    }
+}
+
+/// A write that is sent.
+struct Write<'c> {
+    outcome: Pin<Box<dyn Future<Output = Result<(), Error>> + 'c>>,
+    bytes: usize,
+    is_delete: bool,
+}
 
 /// Writes in flight, executed in the order of sending.
 struct Writes<'c> {
     target: &'c Client,
     in_flight: VecDeque<Write<'c>>,
-    /// None besides the first create: a server of 3.4 answers it by closing the connection, and what is in flight is lost.
-    window: usize,
+    /// Of their data.
+    bytes: usize,
+    has_created: bool,
+    /// Deletes that were refused for what is below.
+    not_empty: usize,
 }
 
 impl<'c> Writes<'c> {
-    /// Takes a write that is sent, and waits for others if there are too many.
-    async fn push<T>(&mut self, write: impl Future<Output = Result<T, Error>> + 'c) -> Result<(), Error> {
-        self.in_flight.push_back(Box::pin(async { write.await.map(drop) }));
-        while self.in_flight.len() > self.window {
-            let Some(first) = self.in_flight.pop_front() else { break };
-            first.await?;
+    /// Sends a write, once there is room for it.
+    async fn push<T>(
+        &mut self,
+        bytes: usize,
+        is_delete: bool,
+        write: impl IntoFuture<Output = Result<T, Error>, IntoFuture: 'c>,
+    ) -> Result<(), Error> {
+        while self.in_flight.len() >= WINDOW || self.bytes + bytes > MOST_BYTES {
+            if !self.receive().await? {
+                break;
+            }
         }
+        self.bytes += bytes;
+        let sent = write.into_future();
+        let outcome = Box::pin(async { sent.await.map(drop) });
+        self.in_flight.push_back(Write { outcome, bytes, is_delete });
         Ok(())
     }
 
-    async fn finish(mut self) -> Result<(), Error> {
-        while let Some(first) = self.in_flight.pop_front() {
-            first.await?;
+    /// Waits for the oldest write; returns whether there was one.
+    async fn receive(&mut self) -> Result<bool, Error> {
+        let Some(Write { outcome, bytes, is_delete }) = self.in_flight.pop_front() else { return Ok(false) };
+        self.bytes -= bytes;
+        match outcome.await {
+            Err(error) if is_delete => match error.code() {
+                // Somebody else has deleted it.
+                Some(ErrorCode::NoNode) => {}
+                Some(ErrorCode::NotEmpty) => self.not_empty += 1,
+                _ => return Err(error),
+            },
+            outcome => outcome?,
         }
+        Ok(true)
+    }
+
+    async fn finish(&mut self) -> Result<(), Error> {
+        while self.receive().await? {}
         Ok(())
     }
 
-    async fn create(&mut self, path: String, znode: MovedZnode, what: Applying) -> Result<(), Error> {
-        let mut create = self.target.create(path, znode.data);
-        if let Some(acl) = znode.acl.filter(|_| what.with_acl) {
+    async fn create(&mut self, path: String, znode: MovedZnode, is_root: bool) -> Result<(), Error> {
+        // Nothing is in flight besides the first: a server of 3.4 answers it by closing the connection.
+        let is_first = !mem::replace(&mut self.has_created, true);
+        if is_first {
+            self.finish().await?;
+        }
+        let bytes = znode.data.len();
+        let mut create = self.target.create(path, znode.data).timeout(UNLIMITED);
+        if let Some(acl) = znode.acl {
             create = create.acl(acl);
         }
-        // Only those of the root can be missing.
-        self.push(create.parents().parent_acl(Acl::open()).into_future()).await?;
-        self.window = WINDOW;
-        Ok(())
+        match is_root {
+            true => self.push(bytes, false, create.parents().parent_acl(Acl::open())).await?,
+            // Its parent is there, unless somebody has deleted it: then it must not come back open and empty.
+            false => self.push(bytes, false, create).await?,
+        }
+        if is_first { self.finish().await } else { Ok(()) }
     }
 
-    async fn change(
-        &mut self,
-        path: String,
-        left: MovedZnode,
-        right: MovedZnode,
-        what: Applying,
-    ) -> Result<(), Error> {
+    async fn change(&mut self, path: String, left: MovedZnode, right: MovedZnode) -> Result<(), Error> {
         if left.data != right.data {
-            self.push(self.target.set_data(&path, left.data).into_future()).await?;
+            self.push(left.data.len(), false, self.target.set_data(&path, left.data).timeout(UNLIMITED))
+                .await?;
         }
         match left.acl {
-            Some(acl) if what.with_acl && right.acl.as_ref() != Some(&acl) => {
-                self.push(self.target.set_acl(path, acl).into_future()).await
+            Some(acl) if right.acl.as_ref() != Some(&acl) => {
+                self.push(0, false, self.target.set_acl(path, acl).timeout(UNLIMITED)).await
             }
             _ => Ok(()),
         }
@@ -220,16 +281,11 @@ impl<'c> Writes<'c> {
 }
 
 /// Refuses an ACL whose digests the server has hidden, as it would let nobody in.
-fn check_acl(
-    shell: &Shell<'_>,
-    path: &str,
-    difference: &Difference,
-    what: Applying,
-) -> Result<(), ShellError> {
+fn check_acl(shell: &Shell<'_>, path: &str, difference: &Difference) -> Result<(), ShellError> {
     let (Difference::OnlyLeft(znode) | Difference::Changed { left: znode, .. }) = difference else {
         return Ok(());
     };
-    match znode.acl.as_ref().filter(|_| what.with_acl) {
+    match &znode.acl {
         Some(acl) => check_not_masked(shell, &format!("the source of {}", shown(path)), acl),
         None => Ok(()),
     }

@@ -27,17 +27,13 @@ pub(super) struct Comparison<'c> {
     right: Source<'c>,
     next_left: Option<(WalkPath, MovedZnode)>,
     next_right: Option<(WalkPath, MovedZnode)>,
-    with_acl: bool,
 }
 
 impl<'c> Comparison<'c> {
-    pub(super) async fn new(
-        mut left: Source<'c>,
-        mut right: Source<'c>,
-        with_acl: bool,
-    ) -> Result<Self, Error> {
+    /// ACLs count where the left source has them.
+    pub(super) async fn new(mut left: Source<'c>, mut right: Source<'c>) -> Result<Self, Error> {
         let (next_left, next_right) = (left.next().await?, right.next().await?);
-        Ok(Self { left, right, next_left, next_right, with_acl })
+        Ok(Self { left, right, next_left, next_right })
     }
 
     /// The next znode that differs.
@@ -58,7 +54,7 @@ impl<'c> Comparison<'c> {
                 right = mem::replace(&mut self.next_right, self.right.next().await?);
             }
             match (left, right) {
-                (Some((_, left)), Some((_, right))) if self.is_same(&left, &right) => {}
+                (Some((_, left)), Some((_, right))) if is_same(&left, &right) => {}
                 (Some((path, left)), Some((_, right))) => {
                     return Ok(Some((path, Difference::Changed { left, right })));
                 }
@@ -68,13 +64,12 @@ impl<'c> Comparison<'c> {
         }
     }
 
-    fn is_same(&self, left: &MovedZnode, right: &MovedZnode) -> bool {
-        let differs_in_acl = self.with_acl && left.acl.is_some() && left.acl != right.acl;
-        left.data == right.data && !differs_in_acl
-    }
-
     /// The ephemerals of both sides, which were left out.
     pub(super) fn ephemerals(&self) -> (usize, usize) {
         (self.left.ephemerals, self.right.ephemerals)
     }
+}
+
+fn is_same(left: &MovedZnode, right: &MovedZnode) -> bool {
+    left.is_gap || left.data == right.data && (left.acl.is_none() || left.acl == right.acl)
 }

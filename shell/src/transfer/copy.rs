@@ -4,10 +4,13 @@ use super::MovedZnode;
 use super::apply::{Applying, apply, note_ephemerals, plan};
 use super::compare::{Comparison, Difference};
 use super::source::Source;
+use crate::address::{hosts, is_of_server, whole_path};
+use crate::clusters::named_cluster;
 use crate::diff;
 use crate::failure::{ExitReason, ShellError};
 use crate::shell::{OtherServers, OtherSession, Shell};
 use crate::text::{acl_entry, count, shown};
+use crate::walk::Reading;
 use serde_json::json;
 
 /// Two places.
@@ -26,22 +29,44 @@ struct Places {
 }
 
 impl Places {
+    fn reading(&self, depth: Option<usize>) -> Reading {
+        Reading { data: true, acl: !self.no_acl, depth }
+    }
+
+    /// The address of the other place.
+    fn to_address(&self, shell: &Shell<'_>) -> Result<String, ShellError> {
+        let Some(address) = &self.to_server else { return Ok(shell.server.clone()) };
+        Ok(named_cluster(address)?.map_or_else(|| address.clone(), |cluster| cluster.address))
+    }
+
     /// The session of the other place, and both roots.
     async fn open<'a>(
         &'a self,
         shell: &Shell<'_>,
         access: fn(&'a str) -> OtherServers<'a>,
     ) -> Result<(OtherSession, String, String), ShellError> {
-        let other = shell.open_if_other(self.to_server.as_deref().map(access)).await?;
         let (from, to) = (shell.path(&self.from), shell.path(&self.to));
+        let to_address = self.to_address(shell)?;
+        let (whole_from, whole_to) = (whole_path(&shell.server, &from), whole_path(&to_address, &to));
         let is_inside =
             |one: &str, other: &str| other == one || one == "/" || other.starts_with(&format!("{one}/"));
-        if self.to_server.is_none() && (is_inside(&from, &to) || is_inside(&to, &from)) {
+        let servers = self.to_server.as_deref().map(access);
+        let is_one_cluster = match servers {
+            None => true,
+            Some(OtherServers::Write(_)) => {
+                let here = hosts(&shell.server);
+                hosts(&to_address).iter().any(|to| here.contains(to))
+            }
+            // Nothing happens to either tree.
+            Some(_) => false,
+        };
+        if is_one_cluster && (is_inside(&whole_from, &whole_to) || is_inside(&whole_to, &whole_from)) {
             return Err(shell.fail(
                 ExitReason::Usage,
-                format!("{from} and {to} are not two places: one has the other in it"),
+                format!("{whole_from} and {whole_to} are not two places: one has the other in it"),
             ));
         }
+        let other = shell.open_if_other(servers).await?;
         Ok((other, from, to))
     }
 }
@@ -58,8 +83,9 @@ impl DiffArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let (other, from, to) = self.places.open(shell, OtherServers::Read).await?;
         let client = shell.client.clone();
-        let (left, right) = (Source::live(&client, &from, None), Source::live(&other.client, &to, None));
-        let compared = Comparison::new(left, right, !self.places.no_acl).await;
+        let (reading, patience) = (self.places.reading(None), shell.timeout);
+        let left = Source::live(&client, &from, reading, patience);
+        let compared = Comparison::new(left, Source::live(&other.client, &to, reading, patience)).await;
         let mut compared = compared.map_err(|error| shell.failed(&error))?;
         let mut differences = 0;
         while let Some((path, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
@@ -130,14 +156,10 @@ impl Cp {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let (other, from, to) = self.places.open(shell, OtherServers::Write).await?;
         let depth = if self.recursive { None } else { Some(0) };
-        let client = shell.client.clone();
-        let sources = (Source::live(&client, &from, depth), Source::target(&other.client, &to, depth));
-        let what = Applying {
-            overwrite: self.overwrite,
-            delete: false,
-            with_acl: !self.places.no_acl,
-            dry_run: false,
-        };
+        let (client, reading, patience) = (shell.client.clone(), self.places.reading(depth), shell.timeout);
+        let left = Source::live(&client, &from, reading, patience);
+        let sources = (left, Source::target(&other.client, &to, reading, patience));
+        let what = Applying { overwrite: self.overwrite, delete: false, dry_run: false };
         apply(shell, &other.client, &to, sources, what).await.and_then(|applied| applied.finish(shell))
     }
 }
@@ -158,16 +180,19 @@ pub struct Mirror {
 
 impl Mirror {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        let (other, from, to) = self.places.open(shell, OtherServers::Write).await?;
-        if to == "/" || shell.is_of_server(&to) {
+        let to = shell.path(&self.places.to);
+        if to == "/" || is_of_server(&self.places.to_address(shell)?, &to) {
             return Err(
                 shell.fail(ExitReason::Usage, format!("{to} belongs to the server and is never replaced"))
             );
         }
-        let client = shell.client.clone();
-        let sources = || (Source::live(&client, &from, None), Source::target(&other.client, &to, None));
-        let what =
-            |dry_run| Applying { overwrite: true, delete: true, with_acl: !self.places.no_acl, dry_run };
+        let (other, from, to) = self.places.open(shell, OtherServers::Write).await?;
+        let (client, reading, patience) = (shell.client.clone(), self.places.reading(None), shell.timeout);
+        let sources = || {
+            let left = Source::live(&client, &from, reading, patience);
+            (left, Source::target(&other.client, &to, reading, patience))
+        };
+        let what = |dry_run| Applying { overwrite: true, delete: true, dry_run };
         if self.dry_run {
             return apply(shell, &other.client, &to, sources(), what(true)).await.map(drop);
         }

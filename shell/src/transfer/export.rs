@@ -1,11 +1,12 @@
 //! `export`: a tree as it was after one transaction, as a file.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs;
 use std::future::IntoFuture as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use zoolet_client::{Client, Error, ErrorCode, Stat};
+use zoolet_client::{Client, ErrorCode, Stat};
 
 use super::MovedZnode;
 use super::apply::check_not_masked;
@@ -62,7 +63,10 @@ impl Export {
                 continue;
             }
             let data = entry.value().cloned().unwrap_or_default();
-            znodes.insert(WalkPath::new(entry.path()), (MovedZnode { data, acl: None }, *entry.stat()));
+            znodes.insert(
+                WalkPath::new(entry.path()),
+                (MovedZnode { data, ..MovedZnode::default() }, *entry.stat()),
+            );
         }
         let header = ExportHeader { root: root.clone(), zxid: cut.as_of(), znodes: znodes.len(), ephemerals };
         drop((cut, cache));
@@ -100,21 +104,34 @@ impl Export {
                     check_not_masked(shell, &shown(path.as_str()), &acl)?;
                     znode.acl = Some(acl);
                 }
-                Err(error) => accept_deleted(error).map_err(|error| shell.failed(&error))?,
+                // It is gone, and its ACL with it. Without one, an import would give everybody all rights.
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+                    let message = format!(
+                        "{} was deleted before its ACL was read: repeat this, or leave ACLs out with --no-acl",
+                        shown(path.as_str())
+                    );
+                    return Err(shell.fail(ExitReason::Conflict, message));
+                }
+                Err(error) => return Err(shell.failed(&error)),
             }
         }
     }
 }
 
-/// A znode of the cut may be gone by now, and its ACL with it.
-fn accept_deleted(error: Error) -> Result<(), Error> {
-    if error.code() == Some(ErrorCode::NoNode) { Ok(()) } else { Err(error) }
-}
-
-/// The whole file or nothing.
-fn save(file: &Path, text: &[u8]) -> std::io::Result<()> {
+/// The whole file or nothing. What is there keeps its mode, and stays what it is if it is a link or no regular file.
+fn save(file: &Path, text: &[u8]) -> io::Result<()> {
+    let old = match fs::metadata(file) {
+        Ok(old) if !old.is_file() => return fs::write(file, text),
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let file = &if old.is_some() { fs::canonicalize(file)? } else { file.to_owned() };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut whole = tempfile::NamedTempFile::new_in(folder)?;
+    if let Some(old) = old {
+        whole.as_file().set_permissions(old.permissions())?;
+    }
     whole.write_all(text)?;
     whole.as_file().sync_all()?;
     whole.persist(file)?;

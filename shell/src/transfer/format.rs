@@ -146,7 +146,7 @@ pub(super) fn read(text: &[u8]) -> Result<BTreeMap<WalkPath, MovedZnode>, String
         Value::Array(trees) => trees.iter().try_for_each(|tree| read_tree(tree, &mut znodes))?,
         _ => return Err("it is none of the formats that export writes".to_owned()),
     }
-    Ok(below_common_root(znodes))
+    Ok(filled(below_common_root(znodes)))
 }
 
 fn read_ours(text: &[u8]) -> Result<BTreeMap<WalkPath, MovedZnode>, String> {
@@ -171,13 +171,13 @@ fn read_ours(text: &[u8]) -> Result<BTreeMap<WalkPath, MovedZnode>, String> {
             }
             _ => None,
         };
-        znodes.insert(checked(path).map_err(wrong)?, MovedZnode { data, acl });
+        znodes.insert(checked(path).map_err(wrong)?, MovedZnode { data, acl, is_gap: false });
     }
     match announced {
         Some(number) if number != u64::try_from(znodes.len()).unwrap_or(u64::MAX) => {
             Err(format!("it should have {number} znodes and has {}: a part is missing", znodes.len()))
         }
-        _ => Ok(znodes),
+        _ => Ok(filled(znodes)),
     }
 }
 
@@ -196,7 +196,8 @@ fn read_zk_shell(znode: &Value) -> Result<MovedZnode, String> {
         }
     };
     let acl = znode["acls"].as_array().map(|acls| acls.iter().map(entry).collect::<Result<Vec<_>, _>>());
-    Ok(MovedZnode { data: decode(&znode["content"])?, acl: acl.transpose()?.filter(|acl| !acl.is_empty()) })
+    let acl = acl.transpose()?.filter(|acl| !acl.is_empty());
+    Ok(MovedZnode { data: decode(&znode["content"])?, acl, is_gap: false })
 }
 
 fn read_tree(tree: &Value, znodes: &mut BTreeMap<WalkPath, MovedZnode>) -> Result<(), String> {
@@ -204,11 +205,12 @@ fn read_tree(tree: &Value, znodes: &mut BTreeMap<WalkPath, MovedZnode>) -> Resul
     let path = head["path"].as_str().ok_or("a tree has no path")?;
     let entry = |entry: &Value| {
         let (scheme, id) = (entry["scheme"].as_str(), entry["id"].as_str());
-        let names = entry["permissions"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let perms = names.fold(Perms::NONE, |all, name| {
+        let mut names = entry["permissions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let perms = names.try_fold(Perms::NONE, |all, name| {
             let known = PERMISSIONS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
-            known.map_or(all, |(_, perm)| all | *perm)
-        });
+            let known = known.ok_or_else(|| format!("{path}: {name:?} is no permission"))?;
+            Ok::<_, String>(all | known.1)
+        })?;
         match (scheme, id) {
             (Some(scheme), Some(id)) => Ok(Acl::new(perms, scheme, id)),
             _ => Err(format!("{path}: an entry of the ACL has no scheme or id")),
@@ -217,7 +219,8 @@ fn read_tree(tree: &Value, znodes: &mut BTreeMap<WalkPath, MovedZnode>) -> Resul
     let acl =
         head["acl"].as_array().map(|acl| acl.iter().map(entry).collect::<Result<Vec<_>, _>>()).transpose()?;
     let data = decode(&head["data"]).map_err(|why| format!("{path}: {why}"))?;
-    znodes.insert(checked(path)?, MovedZnode { data, acl: acl.filter(|acl| !acl.is_empty()) });
+    let acl = acl.filter(|acl| !acl.is_empty());
+    znodes.insert(checked(path)?, MovedZnode { data, acl, is_gap: false });
     tree["t"].as_array().into_iter().flatten().try_for_each(|child| read_tree(child, znodes))
 }
 
@@ -257,14 +260,28 @@ fn below_common_root(znodes: BTreeMap<WalkPath, MovedZnode>) -> BTreeMap<WalkPat
     znodes.into_iter().map(|(path, znode)| (below(path), znode)).collect()
 }
 
+/// The same with the znodes that are left out and have others below them.
+fn filled(mut znodes: BTreeMap<WalkPath, MovedZnode>) -> BTreeMap<WalkPath, MovedZnode> {
+    for path in znodes.keys().cloned().collect::<Vec<_>>() {
+        let mut above = path.as_str();
+        while above != "/" {
+            above = path::parent(above);
+            let gap = || MovedZnode { is_gap: true, ..MovedZnode::default() };
+            znodes.entry(WalkPath::new(above)).or_insert_with(gap);
+        }
+    }
+    znodes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn znodes() -> BTreeMap<WalkPath, (MovedZnode, Stat)> {
         let acl = Some(vec![Acl::new(Perms::READ | Perms::ADMIN, "world", "anyone")]);
-        let znode =
-            |data: &'static [u8]| (MovedZnode { data: data.into(), acl: acl.clone() }, Stat::default());
+        let znode = |data: &'static [u8]| {
+            (MovedZnode { data: data.into(), acl: acl.clone(), is_gap: false }, Stat::default())
+        };
         [("/app", &b""[..]), ("/app/a", b"text"), ("/app/a/b", b"\xff"), ("/app/a-c", b"")]
             .map(|(path, data)| (WalkPath::new(path), znode(data)))
             .into()
@@ -295,6 +312,11 @@ mod tests {
             (r#"{"a":{"content":null}}"#.to_owned(), "\"a\": a path must start with /"),
             (r#"{"/a":{"content":"?"}}"#.to_owned(), "/a: data is not base64"),
             (r#"[{"h":{}}]"#.to_owned(), "a tree has no path"),
+            (
+                r#"[{"h":{"path":"/a","acl":[{"scheme":"world","id":"anyone","permissions":["red"]}]}}]"#
+                    .to_owned(),
+                "/a: \"red\" is no permission",
+            ),
             ("3".to_owned(), "none of the formats"),
             ("{".to_owned(), "it is not JSON"),
         ] {
@@ -308,7 +330,10 @@ mod tests {
         let of_zk_shell = r#"{"/x/a": {"content": "aGk=", "acls": [{"perms": 31, "id": {"scheme": "world", "id": "anyone"}}]},
             "/x/b": {"content": null, "acls": []}}"#;
         let read = self::read(of_zk_shell.as_bytes()).unwrap();
-        assert_eq!(read[&WalkPath::new("/a")], MovedZnode { data: "hi".into(), acl: Some(Acl::open()) });
-        assert_eq!(read[&WalkPath::new("/b")], MovedZnode { data: Bytes::new(), acl: None });
+        assert_eq!(
+            read[&WalkPath::new("/a")],
+            MovedZnode { data: "hi".into(), acl: Some(Acl::open()), is_gap: false }
+        );
+        assert_eq!(read[&WalkPath::new("/b")], MovedZnode::default());
     }
 }

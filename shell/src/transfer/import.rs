@@ -7,6 +7,7 @@ use super::format::read;
 use super::source::Source;
 use crate::failure::{ExitReason, ShellError, read_file};
 use crate::shell::Shell;
+use crate::walk::Reading;
 
 /// The arguments of `import`.
 #[derive(Debug, clap::Args)]
@@ -38,16 +39,16 @@ impl Import {
             "-" => shell.read_input("name the file").await?,
             _ => read_file(&self.file)?.into(),
         };
-        let znodes = read(&text).map_err(|why| shell.fail(ExitReason::Usage, format!("{place}: {why}")))?;
+        let mut znodes =
+            read(&text).map_err(|why| shell.fail(ExitReason::Usage, format!("{place}: {why}")))?;
+        if self.no_acl {
+            znodes.values_mut().for_each(|znode| znode.acl = None);
+        }
         let client = shell.client.clone();
-        let sources = (Source::file(znodes), Source::target(&client, &to, None));
-        let what = Applying {
-            overwrite: self.overwrite,
-            delete: false,
-            with_acl: !self.no_acl,
-            dry_run: self.dry_run,
-        };
+        let reading = Reading { data: true, acl: !self.no_acl, depth: None };
+        let sources = (Source::file(znodes), Source::target(&client, &to, reading, shell.timeout));
+        let what = Applying { overwrite: self.overwrite, delete: false, dry_run: self.dry_run };
         let applied = apply(shell, &client, &to, sources, what).await?;
-        if self.dry_run { Ok(()) } else { applied.finish(shell) }
+        if self.dry_run { applied.check_kept(shell) } else { applied.finish(shell) }
     }
 }

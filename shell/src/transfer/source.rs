@@ -1,6 +1,7 @@
 //! Where the znodes of a transfer come from: a live tree, or what was read from a file.
 
 use std::collections::{BTreeMap, btree_map};
+use std::time::Duration;
 
 use zoolet_client::{Client, Error, ErrorCode};
 
@@ -21,17 +22,23 @@ enum Origin<'c> {
 
 impl<'c> Source<'c> {
     /// A tree. What the servers keep for themselves is left out.
-    pub(super) fn live(client: &'c Client, root: &str, depth: Option<usize>) -> Self {
-        Self::tree(client, root, depth, false)
+    pub(super) fn live(client: &'c Client, root: &str, reading: Reading, patience: Duration) -> Self {
+        Self::tree(client, root, reading, patience, false)
     }
 
     /// A tree that may be absent.
-    pub(super) fn target(client: &'c Client, root: &str, depth: Option<usize>) -> Self {
-        Self::tree(client, root, depth, true)
+    pub(super) fn target(client: &'c Client, root: &str, reading: Reading, patience: Duration) -> Self {
+        Self::tree(client, root, reading, patience, true)
     }
 
-    fn tree(client: &'c Client, root: &str, depth: Option<usize>, may_be_absent: bool) -> Self {
-        let walk = Box::new(Walk::new(client, root, Reading { data: true, acl: true, depth }));
+    fn tree(
+        client: &'c Client,
+        root: &str,
+        reading: Reading,
+        patience: Duration,
+        may_be_absent: bool,
+    ) -> Self {
+        let walk = Box::new(Walk::new(client, root, reading, patience));
         Self { origin: Origin::Live { walk, root: root.to_owned(), may_be_absent }, ephemerals: 0 }
     }
 
@@ -65,7 +72,8 @@ impl<'c> Source<'c> {
             }
             let below = if root == "/" { &*path } else { path.get(root.len()..).unwrap_or_default() };
             let below = WalkPath::new(if below.is_empty() { "/" } else { below });
-            return Ok(Some((below, MovedZnode { data: visit.data.unwrap_or_default(), acl: visit.acl })));
+            let data = visit.data.unwrap_or_default();
+            return Ok(Some((below, MovedZnode { data, acl: visit.acl, is_gap: false })));
         }
     }
 }

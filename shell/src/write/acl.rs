@@ -36,7 +36,7 @@ impl SetAclArguments {
             return if shell.json { shell.json_line(&json::znode(&root, &stat)) } else { Ok(()) };
         }
         let client = shell.client.clone();
-        let mut walk = Walk::new(&client, &root, Reading::default());
+        let mut walk = Walk::new(&client, &root, Reading::default(), shell.timeout);
         let (mut refused, mut changed) = (Unreadable::default(), 0);
         while let Some((path, mut visit)) = walk.next().await.map_err(|error| shell.failed(&error))? {
             refused.note(visit.error.take());

@@ -33,7 +33,7 @@ pub struct CreateArguments {
     ttl: Option<Duration>,
     /// Create the parents that are missing too
     #[arg(short, long)]
-    parents: bool,
+    pub(super) parents: bool,
     /// Who may do what: SCHEME:ID:PERMS, with commas in between; world:anyone:cdrwa if it is not given
     #[arg(long, value_name = "ACL", value_parser = AclList::parse)]
     acl: Option<AclList>,

@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Command;
 
 use zoolet_client::{ErrorCode, path};
@@ -53,38 +54,49 @@ impl Edit {
             .arg(&editor)
             .arg(file.path())
             .status();
-        match status {
-            Ok(status) if status.success() => {}
-            Ok(status) => {
-                return Err(shell.fail(
-                    ExitReason::Local,
-                    format!("the editor {editor:?} failed: {status}; nothing is written"),
-                ));
+        // From here on nothing loses it, not even Ctrl-C during the write.
+        let file = file.into_temp_path().keep().map_err(|error| failed(error.error))?;
+        let outcome = match status {
+            Ok(status) if status.success() => self.write(shell, &path, &old, stat.version, &file).await,
+            Ok(status) => Err(shell.fail(
+                ExitReason::Local,
+                format!("the editor {editor:?} failed: {status}; nothing is written"),
+            )),
+            Err(error) => Err(ShellError::local(&format!("run the editor {editor:?}"), &error)),
+        };
+        match outcome {
+            Err(error) if fs::read(&file).is_ok_and(|new| new != old) => {
+                let message = format!("{error}; what you wrote is in {}", file.display());
+                Err(ShellError::new(error.reason(), message))
             }
-            Err(error) => return Err(ShellError::local(&format!("run the editor {editor:?}"), &error)),
+            outcome => {
+                let _ = fs::remove_file(&file);
+                outcome
+            }
         }
-        let new =
-            fs::read(file.path()).map_err(|error| ShellError::local("read what the editor wrote", &error))?;
+    }
+
+    /// Writes what the editor has left in a file, unless nothing is changed.
+    async fn write(
+        &self,
+        shell: &mut Shell<'_>,
+        path: &str,
+        old: &[u8],
+        version: i32,
+        file: &Path,
+    ) -> Result<(), ShellError> {
+        let new = fs::read(file).map_err(|error| ShellError::local("read what the editor wrote", &error))?;
         if new == old {
             shell.note("nothing is changed");
             return Ok(());
         }
-        shell.note(diff::of_data(&old, &new).trim_end());
+        shell.note(diff::of_data(old, &new).trim_end());
         if !self.yes {
             shell.confirm(&format!("Write this to {path}?"))?;
         }
-        match shell.client.set_data(&path, new).version(stat.version).await {
-            Ok(stat) if shell.json => shell.json_line(&json::znode(&path, &stat)),
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let kept = file.into_temp_path().keep();
-                let kept = kept.map_or_else(
-                    |_| String::new(),
-                    |kept| format!("what you wrote is in {}", kept.display()),
-                );
-                Err(shell.failed_with(&error, &kept))
-            }
-        }
+        let written = shell.client.set_data(path, new).version(version).await;
+        let stat = written.map_err(|error| shell.failed(&error))?;
+        if shell.json { shell.json_line(&json::znode(path, &stat)) } else { Ok(()) }
     }
 }
 

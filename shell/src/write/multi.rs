@@ -53,17 +53,21 @@ impl MultiArguments {
             None => (shell.read_input("name the file, multi FILE").await?, "standard input".to_owned()),
             Some(file) => (read_file(file)?.into(), file.display().to_string()),
         };
-        let text = String::from_utf8_lossy(&text);
         // With the number of each line, for messages.
         let mut operations = Vec::new();
-        for (at, line) in text.lines().enumerate() {
+        for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let wrong =
+                |why: String| shell.fail(ExitReason::Usage, format!("{place}, line {}: {why}", at + 1));
+            let line = std::str::from_utf8(line)
+                .map_err(|_| wrong("it is not text: give such data by --file FILE".to_owned()))?;
             if line.trim().is_empty() || line.starts_with('#') {
                 continue;
             }
-            let wrong =
-                |why: String| shell.fail(ExitReason::Usage, format!("{place}, line {}: {why}", at + 1));
             let words = split::words(line).ok_or_else(|| wrong("a quote is open".to_owned()))?;
             let parsed = OperationLine::try_parse_from(words).map_err(|error| wrong(one_line(&error)))?;
+            if matches!(&parsed.operation, Operation::Create(create) if create.parents) {
+                return Err(wrong("-p is not for a multi: create parents in lines of their own".to_owned()));
+            }
             operations.push((at + 1, parsed.operation));
         }
         let outcomes = self.commit(shell, &operations).await?.map_err(|error| {

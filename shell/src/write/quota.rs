@@ -3,9 +3,11 @@
 use serde_json::json;
 use zoolet_client::{ErrorCode, path};
 
+use crate::address::split_chroot;
 use crate::failure::{ExitReason, ShellError};
 use crate::shell::Shell;
 use crate::text::shown;
+use crate::walk::{Reading, Walk};
 
 const QUOTA: &str = "/zookeeper/quota";
 const LIMITS: &str = "zookeeper_limits";
@@ -63,7 +65,7 @@ fn number(text: &[u8], key: &str) -> Option<i64> {
 
 /// Quotas are outside of every chroot, and the root has none.
 fn check(shell: &Shell<'_>, path: &str) -> Result<(), ShellError> {
-    let message = if shell.server.contains('/') {
+    let message = if !split_chroot(&shell.server).1.trim_end_matches('/').is_empty() {
         "quotas are outside of the chroot: give the address without it"
     } else if path == "/" {
         "the root has no quota: name a znode below it"
@@ -143,7 +145,13 @@ impl SetQuota {
                 .delete(format!("{top}/{STATS}"))
                 .commit()
                 .await;
-            return removed.map(drop).map_err(|error| shell.failed(&error));
+            removed.map_err(|error| shell.failed(&error))?;
+            // As zkCli does: what has nothing below it any longer goes too.
+            let mut empty = &*top;
+            while empty != QUOTA && client.delete(empty).await.is_ok() {
+                empty = path::parent(empty);
+            }
+            return Ok(());
         }
         shell.stat(&path).await?;
         let (old, version) = match client.get_data(format!("{top}/{LIMITS}")).await {
@@ -162,10 +170,17 @@ impl SetQuota {
             return set.map(drop).map_err(|error| shell.failed(&error));
         }
         self.refuse_nested(shell, &path).await?;
+        match client.create(&top, "").parents().await {
+            Err(error) if error.code() != Some(ErrorCode::NodeExists) => return Err(shell.failed(&error)),
+            _ => {}
+        }
         // The statistics come second: their create makes the server count the tree.
-        let created = client.create(format!("{top}/{LIMITS}"), limits.text()).parents().await;
-        created.map_err(|error| shell.failed(&error))?;
-        let created = client.create(format!("{top}/{STATS}"), "count=0,bytes=0").await;
+        let created = client
+            .multi()
+            .create(format!("{top}/{LIMITS}"), limits.text())
+            .create(format!("{top}/{STATS}"), "count=0,bytes=0")
+            .commit()
+            .await;
         created.map(drop).map_err(|error| shell.failed(&error))
     }
 
@@ -180,13 +195,18 @@ impl SetQuota {
             }
             above = path::parent(above);
         }
-        let below = shell.client.get_children(format!("{QUOTA}{path}")).await;
-        match below {
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(()),
-            Err(error) => Err(shell.failed(&error)),
-            Ok((names, _)) if names.is_empty() => Ok(()),
-            Ok(_) => {
-                Err(shell.fail(ExitReason::Conflict, format!("something below {} has a quota", shown(path))))
+        let top = format!("{QUOTA}{path}");
+        let mut below = Walk::new(&shell.client, &top, Reading::default(), shell.timeout);
+        loop {
+            match below.next().await {
+                Ok(Some((znode, _))) if path::name(&znode) == LIMITS => {
+                    let message = format!("something below {} has a quota", shown(path));
+                    return Err(shell.fail(ExitReason::Conflict, message));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(()),
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+                Err(error) => return Err(shell.failed(&error)),
             }
         }
     }

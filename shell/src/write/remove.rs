@@ -149,7 +149,7 @@ impl Removal<'_, '_> {
 
     async fn round(&mut self, root: &str) -> Result<Round, Error> {
         let mut round = Round::default();
-        let mut walk = Walk::new(self.client, root, Reading::default());
+        let mut walk = Walk::new(self.client, root, Reading::default(), self.shell.timeout);
         // The znodes above the present one. One is deleted when the walk has left what is below it.
         let mut above: Vec<String> = Vec::new();
         while let Some((path, visit)) = walk.next().await? {

@@ -9,6 +9,8 @@ mod line;
 mod lost;
 mod read;
 mod transfer;
+mod transfer_races;
 mod wait;
 mod watch;
 mod write;
+mod write_checks;
