@@ -1,5 +1,7 @@
 //! The end of a session: by a close, by the server, or because its driver is dropped.
 
+use std::mem;
+
 use tokio::time::Instant;
 use zoolet_proto::{Request, SessionId};
 
@@ -29,7 +31,7 @@ impl Session {
         self.closing = Some(Closing { until: now + self.timeout * 2 / 3, reply_to: vec![reply_to] });
         self.shared.set_state(SessionState::Closing);
         match self.phase {
-            Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
+            Phase::Serving => self.transmit_close(now),
             _ if self.is_to_be_resumed() => self.end(SessionState::Closed, None),
             // A session that may exist must be resumed to be closed; see `resume`.
             Phase::Handshaking { .. } | Phase::Authenticating { .. } => {}
@@ -43,8 +45,18 @@ impl Session {
     pub(crate) fn encode_last_close(&mut self, now: Instant) {
         let is_attached = self.phase == Phase::Serving || self.is_authenticating();
         if is_attached && self.closing.is_none() {
-            self.transmit(now, Submission::internal(Request::CloseSession));
+            self.transmit_close(now);
         }
+    }
+
+    /// Calls that were to wait for another server are sent to this one instead, because the close must not overtake them.
+    fn transmit_close(&mut self, now: Instant) {
+        if mem::take(&mut self.leaving) {
+            for call in self.calls.take_waiting() {
+                self.transmit(now, call);
+            }
+        }
+        self.transmit(now, Submission::internal(Request::CloseSession));
     }
 
     /// Ends the session without the server's confirmation, unless it is over. `reason` is for later callers, if it was not
@@ -74,6 +86,7 @@ impl Session {
             _ => tracing::warn!(session = %self.id, ?end, "session over"),
         }
         self.phase = Phase::Over;
+        self.leaving = false;
         self.epoch += 1;
         self.out.clear();
         self.shared.set_state_because(end, detail);

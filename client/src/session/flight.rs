@@ -20,6 +20,8 @@ pub(crate) struct InFlight {
     xid: Xid,
     pub(crate) sent: Instant,
     pub(crate) call: Box<Submission>,
+    /// Whether the server has answered that it did not execute it.
+    unexecuted: bool,
 }
 
 /// A request that has not been sent, because there is no connection.
@@ -74,19 +76,24 @@ impl Calls {
     /// Registers a call that has just been sent.
     pub(crate) fn sent(&mut self, xid: Xid, sent: Instant, call: Box<Submission>) {
         self.note_deadline(call.deadline);
-        self.in_flight.push_back(InFlight { xid, sent, call });
+        self.in_flight.push_back(InFlight { xid, sent, call, unexecuted: false });
     }
 
     /// Removes the call that `xid` answers. This is the oldest one, except that a server may answer an auth packet, and a
     /// request it does not know, ahead of others. `None` otherwise: replies have been lost, and their callers would wait
-    /// for ever.
-    pub(crate) fn answered(&mut self, xid: Xid, error: Option<ErrorCode>) -> Option<InFlight> {
+    /// for ever. With its place, for [`Calls::put_back`].
+    pub(crate) fn answered(&mut self, xid: Xid, error: Option<ErrorCode>) -> Option<(usize, InFlight)> {
         if self.in_flight.front()?.xid == xid {
-            return self.in_flight.pop_front();
+            return Some((0, self.in_flight.pop_front()?));
         }
         let may_be_ahead = xid == Xid::AUTH || error == Some(ErrorCode::Unimplemented);
         let at = self.in_flight.iter().position(|call| call.xid == xid).filter(|_| may_be_ahead)?;
-        self.in_flight.remove(at)
+        Some((at, self.in_flight.remove(at)?))
+    }
+
+    /// Returns a call to its place, which is sent again after the connection is lost, because it was not executed.
+    pub(crate) fn put_back(&mut self, (at, in_flight): (usize, InFlight)) {
+        self.in_flight.insert(at, InFlight { unexecuted: true, ..in_flight });
     }
 
     /// Whether watches are still being restored. Only identities are sent before that.
@@ -124,7 +131,13 @@ impl Calls {
     /// does removeWatches if a caller sent it, because it is idempotent. Writes are failed by `fail`. The session sends its
     /// own requests anew, and so does a feed.
     pub(crate) fn lose_connection(&mut self, until: Instant, mut fail: impl FnMut(&mut Submission)) {
-        for InFlight { mut call, .. } in mem::take(&mut self.in_flight) {
+        // Not empty if a server was to be left. Those that return were sent before.
+        let mut later = mem::take(&mut self.waiting);
+        for InFlight { mut call, unexecuted, .. } in mem::take(&mut self.in_flight) {
+            if unexecuted {
+                self.wait(call, until);
+                continue;
+            }
             call.losses += 1;
             let op = call.request.op();
             // A feed reads anew on the next connection, after it has set its watches there.
@@ -136,10 +149,10 @@ impl Calls {
             if op.takes_zxid() || call.losses >= MAX_LOSSES {
                 fail(&mut call);
             } else if awaited || (op == OpCode::RemoveWatches && call.reply_to.has_caller()) {
-                // None is overtaken: calls wait only while there is no connection, and nothing is in flight then.
                 self.wait(call, until);
             }
         }
+        self.waiting.append(&mut later);
     }
 
     /// Removes everything, because nothing will be answered: each call with whether it was sent.

@@ -39,19 +39,32 @@ impl Session {
             }
             _ => {}
         }
-        let error = header.error_code();
-        let Some(in_flight) = self.calls.answered(header.xid, error) else {
+        let Some((at, in_flight)) = self.answered(now, &header) else {
             return Err(ProtocolViolation("a reply out of order"));
         };
+        if before_3_5::lacks_create2(&in_flight.call.request, header.error_code()) {
+            self.contacted(in_flight.sent);
+            self.shared.note_feature(ServerFeature::Create2, false);
+            self.calls.put_back((at, in_flight));
+            // The server closes it anyway, or it would answer a later request before this one.
+            return Err(NO_CREATE2);
+        }
+        self.answer(now, in_flight, &header, body)?;
+        self.leave_if_idle(now);
+        Ok(())
+    }
+
+    /// The call that a reply belongs to, with its place, after noting what the header says.
+    fn answered(&mut self, now: Instant, header: &ReplyHeader) -> Option<(usize, InFlight)> {
+        let error = header.error_code();
+        let (at, in_flight) = self.calls.answered(header.xid, error)?;
         if !is_lost(error) {
-            self.seen(&header);
+            self.seen(header);
         }
         let counters = &self.shared.counters;
         counters.reply(in_flight.call.request.op(), error, now.saturating_duration_since(in_flight.sent));
         counters.in_flight.set(self.calls.in_flight() as u64);
-        self.answer(now, in_flight, &header, body)?;
-        self.leave_if_idle(now);
-        Ok(())
+        Some((at, in_flight))
     }
 
     /// The server is useful, and every event up to the zxid of this reply has arrived. The second is not so while watches
@@ -114,12 +127,6 @@ impl Session {
             // A server that has lost the session has not noted one.
             _ if is_lost(error) => {}
             _ => self.contacted(sent),
-        }
-        if before_3_5::lacks_create2(&call.request, error) {
-            self.shared.note_feature(ServerFeature::Create2, false);
-            self.calls.wait(call, now + self.timeout);
-            // The server closes it anyway, or it would answer a later request before this one.
-            return Err(NO_CREATE2);
         }
         self.note_feature(call.request.op(), error);
         // The body of an error is empty, or means nothing to a client.
@@ -229,12 +236,14 @@ impl Session {
     ) -> Result<(), ProtocolViolation> {
         let max = self.settings.max_reply;
         let header: ReplyHeader = jute::parse(header)?;
-        let Some(InFlight { mut call, .. }) = self.calls.answered(header.xid, header.error_code()) else {
+        let Some((_, InFlight { sent, mut call, .. })) = self.answered(now, &header) else {
             return Err(ProtocolViolation("a frame that is larger than max_reply and no reply"));
         };
+        self.contacted(sent);
         // The watch it has set has no user.
         self.settle_watch(now, &call.request, header.error_code());
         call.fail(true, |context| Error::ReplyTooLarge { context, size, max });
+        self.leave_if_idle(now);
         Ok(())
     }
 }

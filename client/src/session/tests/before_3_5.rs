@@ -75,6 +75,22 @@ fn a_create_that_3_4_does_not_know_is_executed_as_the_one_it_knows() {
 }
 
 #[test]
+fn such_a_create_is_executed_in_its_place() {
+    for leave in [false, true] {
+        let mut harness = Harness::up();
+        let (_before, _create) = (harness.call(get("/a")), harness.call(create2("/a")));
+        let _after = harness.call(get("/b"));
+        harness.session.handle_command(harness.now, DriverCommand::Servers { hosts: 1, leave });
+        let _last = harness.call(get("/c"));
+        harness.frames();
+        harness.refuse_at(2, -1, ErrorCode::Unimplemented);
+        harness.connect();
+        let plain = Request::Create(record("/a", CreateMode::EphemeralSequential));
+        assert_eq!(harness.sent(), [get("/a"), plain, get("/b"), get("/c")]);
+    }
+}
+
+#[test]
 fn a_multi_with_such_a_create_is_executed_as_one_without() {
     let mut harness = Harness::up();
     let ops = |op: fn(Create) -> Op| Request::Multi(vec![op(record("/a", CreateMode::Persistent))]);

@@ -265,6 +265,14 @@ impl Harness {
         self.frame(|out| Reply::Empty.encode_frame(ReplyHeader::error(Xid(xid), Zxid(zxid), code), out));
     }
 
+    /// A reply with a body that is larger than is read.
+    fn oversize(&mut self, xid: i32, zxid: i64) {
+        let mut wire = BytesMut::new();
+        Reply::Empty.encode_frame(ReplyHeader::ok(Xid(xid), Zxid(zxid)), &mut wire);
+        let handled = self.session.handle_oversize(self.now, &wire[frame::PREFIX..], 1 << 20);
+        handled.expect("a reply to a request");
+    }
+
     fn event(&mut self, zxid: i64, kind: EventType, path: &str) {
         let event = WatchedEvent { kind, state: KeeperState::SyncConnected, path: path.into() };
         self.frame(|out| Reply::Event(event).encode_frame(ReplyHeader::ok(Xid::EVENT, Zxid(zxid)), out));
