@@ -29,10 +29,11 @@ impl Session {
             return closing.reply_to.push(reply_to);
         }
         self.closing = Some(Closing { until: now + self.timeout * 2 / 3, reply_to: vec![reply_to] });
+        let is_ours = !self.is_to_be_resumed();
         self.shared.set_state(SessionState::Closing);
         match self.phase {
+            _ if !is_ours => self.end(SessionState::Closed, None),
             Phase::Serving => self.transmit_close(now),
-            _ if self.is_to_be_resumed() => self.end(SessionState::Closed, None),
             // A session that may exist must be resumed to be closed; see `resume`.
             Phase::Handshaking { .. } | Phase::Authenticating { .. } => {}
             _ if self.id == SessionId(0) => self.end(SessionState::Closed, None),
@@ -44,7 +45,7 @@ impl Session {
     /// session: no other reads it.
     pub(crate) fn encode_last_close(&mut self, now: Instant) {
         let is_attached = self.phase == Phase::Serving || self.is_authenticating();
-        if is_attached && self.closing.is_none() {
+        if is_attached && self.closing.is_none() && !self.is_to_be_resumed() {
             self.transmit_close(now);
         }
     }

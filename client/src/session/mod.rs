@@ -248,9 +248,8 @@ impl Session {
 
     /// When the session is given up, if it is to be without a server's word.
     fn expiry_due(&self) -> Option<Instant> {
-        let expires = self.settings.expire_locally && self.established && !self.is_to_be_resumed();
-        let may_expire = expires && self.phase != Phase::Serving;
-        may_expire.then(|| self.shared.last_contact() + self.timeout)
+        let may_expire = self.phase != Phase::Serving && self.settings.expire_locally && self.established;
+        (may_expire && !self.is_to_be_resumed()).then(|| self.shared.last_contact() + self.timeout)
     }
 
     /// Counted from the last request of any kind, because each keeps the session alive.
@@ -274,9 +273,10 @@ impl Session {
         }
     }
 
-    /// Whether no server has yet confirmed the session of an earlier process. Until then it is not ours to close.
+    /// Whether no server has yet resumed the session of an earlier process, and accepted all identities. Until then
+    /// `connect` may fail, and it is not ours to close.
     fn is_to_be_resumed(&self) -> bool {
-        self.settings.resume.is_some() && self.shared.session_id() == SessionId(0)
+        self.settings.resume.is_some() && self.shared.state() == SessionState::Connecting
     }
 
     /// The server noted a sign of life at `sent` or later. A read-only server keeps no session alive.

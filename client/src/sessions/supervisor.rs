@@ -136,13 +136,26 @@ impl Supervisor {
                 }
                 Err(error) => error,
             };
-            let Error::Unreachable { hosts, .. } = &error else {
-                return Err(SupervisionEnd::Failed(error));
+            let is_first = self.number == 1 && self.failures == 0;
+            let hosts = match &error {
+                Error::Unreachable { hosts, .. } => &hosts[..],
+                // It was granted, and expired before a server accepted its identities.
+                Error::SessionExpired(_) => &[],
+                // It was valid before. Files of TLS may be in the middle of a change.
+                Error::InvalidTarget(_) if !is_first => &[],
+                _ => return Err(SupervisionEnd::Failed(error)),
             };
-            if self.broadcast.seen() > Zxid(0) && hosts.iter().any(may_be_behind) {
+            let seen = self.broadcast.seen();
+            if seen > Zxid(0) && hosts.iter().any(may_be_behind) {
                 let fresh = fresh_session(self.fresh_options(self.number), self.transport.share());
                 if let Ok(Some(fresh)) = self.unless_closed(fresh).await? {
-                    return Ok(self.adopt(fresh));
+                    // No server would ever resume it.
+                    if fresh.found < seen && self.options.session.resume.take().is_some() {
+                        self.announce(SessionsState::Lost(SessionState::Expired), None, None);
+                    }
+                    if self.options.session.resume.is_none() {
+                        return Ok(self.adopt(fresh));
+                    }
                 }
             }
             tracing::warn!(%error, "no session; trying again");
