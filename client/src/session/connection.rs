@@ -152,10 +152,15 @@ impl Session {
         for auth in self.auths.clone() {
             self.transmit(now, Submission::internal(Request::Auth(auth)));
         }
-        for request in watch::restore(&self.watches, self.last_zxid, self.settings.max_request) {
-            self.transmit(now, Submission::internal(request));
-        }
+        let restoring = watch::restore(&self.watches, self.last_zxid, self.settings.max_request);
         self.watches.restored();
+        for request in restoring {
+            let call = Submission::internal(request);
+            let has = !matches!(call.request, Request::SetWatches2(_))
+                || self.shared.supports(ServerFeature::AddWatch) != Some(false);
+            // A server that does not know it closes the connection.
+            if has { self.transmit(now, call) } else { self.abandon(&call) }
+        }
         // A read-only server refuses it; it is sent on a later connection.
         if self.calls.owes_sync() && !self.read_only {
             let path = Some("/".to_owned());

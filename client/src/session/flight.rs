@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use tokio::time::Instant;
-use zoolet_proto::{ErrorCode, OpCode, Xid};
+use zoolet_proto::{ErrorCode, OpCode, Request, Xid};
 
 use crate::command::Submission;
 use crate::context::ErrorContext;
@@ -80,14 +80,20 @@ impl Calls {
     }
 
     /// Removes the call that `xid` answers. This is the oldest one, except that a server may answer an auth packet, and a
-    /// request it does not know, ahead of others. `None` otherwise: replies have been lost, and their callers would wait
+    /// request it does not know, ahead of others: of those that restore watches a setWatches2. `None` otherwise: replies have been lost, and their callers would wait
     /// for ever. With its place, for [`Calls::put_back`].
     pub(crate) fn answered(&mut self, xid: Xid, error: Option<ErrorCode>) -> Option<(usize, InFlight)> {
-        if self.in_flight.front()?.xid == xid {
+        let is_unknown = error == Some(ErrorCode::Unimplemented);
+        let position = |is: fn(&InFlight, Xid) -> bool| self.in_flight.iter().position(|sent| is(sent, xid));
+        let newer = match is_unknown && xid == Xid::SET_WATCHES {
+            true => position(|sent, _| matches!(sent.call.request, Request::SetWatches2(_))),
+            false => None,
+        };
+        if newer.is_none() && self.in_flight.front()?.xid == xid {
             return Some((0, self.in_flight.pop_front()?));
         }
-        let may_be_ahead = xid == Xid::AUTH || error == Some(ErrorCode::Unimplemented);
-        let at = self.in_flight.iter().position(|call| call.xid == xid).filter(|_| may_be_ahead)?;
+        let may_be_ahead = xid == Xid::AUTH || is_unknown;
+        let at = newer.or_else(|| position(|sent, xid| sent.xid == xid)).filter(|_| may_be_ahead)?;
         Some((at, self.in_flight.remove(at)?))
     }
 

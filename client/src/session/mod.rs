@@ -366,7 +366,7 @@ impl Session {
         let (size, max) = (self.out.len() - start - frame::PREFIX, self.settings.max_request);
         if size > max {
             self.out.truncate(start);
-            self.abandon(&call.request);
+            self.abandon(&call);
             return call.fail(false, |context| Error::RequestTooLarge { context, size, max });
         }
         if let Some((kind, path)) = answer::watch_of(&call.request) {

@@ -126,6 +126,53 @@ fn what_else_3_4_does_not_know_is_refused_without_its_word() {
 }
 
 #[test]
+fn one_shot_watches_survive_a_server_that_has_no_persistent_ones() {
+    let mut harness = Harness::new(SessionSettings { hosts: 2, ..settings() });
+    connect(&mut harness, "new");
+    let mut calls = [harness.call(get_watched("/w")), harness.call(add_watch("/p", 0))];
+    harness.reply(1, 1, data());
+    harness.reply(2, 1, Reply::WatchAdded);
+    let (mut watch, stream) = (calls[0].watch(), calls[1].stream());
+    harness.cut();
+    harness.frames();
+    harness.connect();
+    let sent = harness.sent();
+    assert!(matches!(&sent[..], [Request::SetWatches(_), Request::SetWatches2(_)]), "{sent:?}");
+    // Ahead of the answer to the other, before it closes the connection.
+    harness.refuse_at(Xid::SET_WATCHES.0, -1, ErrorCode::Unimplemented);
+    assert!(matches!(next(&stream), Some(WatchUpdate::Missed)));
+    assert!(matches!(next(&stream), Some(WatchUpdate::Ended(Error::WatchRemoved(_)))));
+    harness.cut();
+    harness.connect();
+    assert_eq!(harness.sent(), [set_watches(1, &["/w"])]);
+    harness.event(2, EventType::NodeDataChanged, "/w");
+    assert!(matches!(event_of(&mut watch), Some(Ok(EventType::NodeDataChanged))));
+}
+
+#[test]
+fn a_server_that_is_known_to_have_no_persistent_watches_is_not_asked_for_them_again() {
+    let mut harness = Harness::new(SessionSettings { hosts: 2, ..settings() });
+    connect(&mut harness, "old");
+    harness.call(add_watch("/p", 0));
+    harness.refuse_at(1, -1, ErrorCode::Unimplemented);
+    harness.cut();
+    connect(&mut harness, "new");
+    let mut call = harness.call(add_watch("/p", 0));
+    harness.reply(harness.last_xid(), 1, Reply::WatchAdded);
+    let stream = call.stream();
+    harness.cut();
+    while harness.session.wanted_link() != WantedLink::Dialing {
+        harness.pass(MS);
+    }
+    harness.session.handle_dialing(Some("old".into()));
+    harness.frames();
+    harness.connect();
+    assert_eq!(harness.sent(), []);
+    assert!(matches!(next(&stream), Some(WatchUpdate::Missed)));
+    assert!(matches!(next(&stream), Some(WatchUpdate::Ended(Error::WatchRemoved(_)))));
+}
+
+#[test]
 fn another_server_is_asked_for_itself_and_a_known_one_not_again() {
     let mut harness = at_3_4();
     let supports = |harness: &Harness| harness.shared.supports(ServerFeature::Create2);

@@ -336,7 +336,8 @@ fn watches_that_a_server_refuses_to_restore_end_and_the_session_continues() {
             (of_data.watch(), of_children.watch(), recursive.stream());
         harness.cut();
         harness.connect();
-        assert_eq!(harness.sent().len(), 1);
+        assert_eq!(harness.sent().len(), 2);
+        harness.refuse_at(Xid::SET_WATCHES.0, 90, code);
         harness.refuse_at(Xid::SET_WATCHES.0, 90, code);
         assert!(matches!(event_of(&mut of_data), Some(Err(Error::WatchRemoved(_)))), "{code}");
         assert!(matches!(event_of(&mut of_children), Some(Err(Error::WatchRemoved(_)))), "{code}");
