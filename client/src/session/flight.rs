@@ -40,7 +40,7 @@ pub(crate) struct Calls {
     /// Sent, in order.
     in_flight: VecDeque<InFlight>,
     last_xid: i32,
-    /// Whether a connection was lost under a write, or under a sync that nobody awaits. Later reads must show its effect,
+    /// Whether a connection was lost under a write, or a sync that nobody awaits was lost or not sent. Later reads must show its effect,
     /// which the next server may not have seen yet.
     owes_sync: bool,
     /// A lower bound of all deadlines. A call that is answered in time does not change it, so deadlines cost nothing until
@@ -164,7 +164,10 @@ impl Calls {
     /// Removes everything, because nothing will be answered: each call with whether it was sent.
     pub(crate) fn end(&mut self) -> impl Iterator<Item = (Box<Submission>, bool)> + use<> {
         let sent = mem::take(&mut self.in_flight).into_iter().map(|in_flight| (in_flight.call, true));
-        sent.chain(self.take_waiting().map(|call| (call, false)))
+        sent.chain(self.take_waiting().map(|call| {
+            let sent = call.losses > 0;
+            (call, sent)
+        }))
     }
 
     /// When to call [`Calls::handle_timeout`].
@@ -190,11 +193,13 @@ impl Calls {
             }
         }
         self.waiting.retain_mut(|QueuedCall { call, until }| {
-            match () {
-                () if is_due(call) => expire(call, false, Error::Timeout),
-                () if *until <= now => expire(call, false, Error::ConnectionLoss),
+            let error = match () {
+                () if is_due(call) => Error::Timeout,
+                () if *until <= now => Error::ConnectionLoss,
                 () => return true,
-            }
+            };
+            self.owes_sync |= call.request.op() == OpCode::Sync && !call.reply_to.is_awaited();
+            expire(call, call.losses > 0, error);
             false
         });
         let sent = self.in_flight.iter().filter_map(|in_flight| in_flight.call.deadline);

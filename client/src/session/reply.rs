@@ -37,7 +37,7 @@ impl Session {
         let Some((at, in_flight)) = self.answered(now, &header) else {
             return Err(ProtocolViolation("a reply out of order"));
         };
-        if before_3_5::lacks_create2(&in_flight.call.request, header.error_code()) {
+        if before_3_5::lacks_create2(&in_flight.call.request, header.error_code(), self.has_create2) {
             self.contacted(in_flight.sent);
             self.shared.note_feature(ServerFeature::Create2, false);
             self.calls.put_back((at, in_flight));
@@ -176,6 +176,11 @@ impl Session {
         let has = error != Some(ErrorCode::Unimplemented);
         if feature == ServerFeature::Create2 && self.has_create2.replace(has) == Some(has) {
             return;
+        }
+        // Servers that know the others know create2, whatever a multi has said.
+        if has && self.has_create2 == Some(false) {
+            self.has_create2 = Some(true);
+            self.shared.note_feature(ServerFeature::Create2, true);
         }
         self.shared.note_feature(feature, has);
     }

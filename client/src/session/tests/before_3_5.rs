@@ -110,6 +110,28 @@ fn a_multi_with_such_a_create_is_executed_as_one_without() {
 }
 
 #[test]
+fn a_failed_multi_at_a_server_that_knows_create2_is_no_sign_of_an_old_one() {
+    let mut harness = Harness::up();
+    harness.call(create2("/a"));
+    harness.reply(1, 1, Reply::Created2("/a0000000000".into(), Stat::default()));
+    let mut multi = harness.call(Request::Multi(vec![Op::Create2(record("/a", CreateMode::Persistent))]));
+    harness.refuse(2, ErrorCode::MarshallingError);
+    assert_eq!(multi.error().code(), Some(ErrorCode::MarshallingError));
+    assert_eq!(harness.shared.supports(ServerFeature::Create2), Some(true));
+}
+
+#[test]
+fn an_answer_to_something_newer_shows_that_a_server_knows_create2_after_all() {
+    let mut harness = at_3_4();
+    harness.call(add_watch("/p", 0));
+    harness.reply(harness.last_xid(), 1, Reply::WatchAdded);
+    assert_eq!(harness.shared.supports(ServerFeature::Create2), Some(true));
+    harness.frames();
+    harness.call(create2("/b"));
+    assert_eq!(harness.sent(), [create2("/b")]);
+}
+
+#[test]
 fn what_else_3_4_does_not_know_is_refused_without_its_word() {
     let mut harness = at_3_4();
     let container = Request::CreateContainer(record("/c", CreateMode::Container));

@@ -291,3 +291,29 @@ fn calls_that_wait_while_a_server_is_left_stay_behind_those_that_it_does_not_ans
     harness.connect();
     assert_eq!(harness.sent(), [sync("/a"), get("/a")]);
 }
+
+#[test]
+fn a_sync_that_nobody_awaits_is_replaced_if_it_waits_too_long_for_a_connection() {
+    let mut harness = Harness::up();
+    harness.cut();
+    drop(harness.call(sync("/a")));
+    harness.pass(TIMEOUT - MS);
+    let _read = harness.call(get("/a"));
+    harness.pass(MS);
+    harness.connect();
+    assert_eq!(harness.sent(), [sync("/"), get("/a")]);
+}
+
+#[test]
+fn a_removal_of_watches_that_was_sent_before_its_connection_was_lost_may_have_applied() {
+    for is_closed in [false, true] {
+        let mut harness = Harness::up();
+        let mut removal = harness.call_within(remove("/a", 2), Some(THIRD));
+        harness.cut();
+        match is_closed {
+            true => harness.session.give_up(None),
+            false => harness.pass(THIRD),
+        }
+        assert!(removal.error().may_have_applied());
+    }
+}
