@@ -306,9 +306,9 @@ impl SessionDriver {
 #[cfg(feature = "dns-srv")]
 fn poll_lookup(transport: &Transport, session: &mut Session, cx: &mut Context<'_>) -> Poll<()> {
     let Some(servers) = transport.servers() else { return Poll::Ready(()) };
-    servers.poll_lookup(cx).map(|changed| {
-        if let Some(hosts) = changed {
-            session.handle_hosts(hosts);
+    servers.poll_lookup(cx).map(|are_others| {
+        if are_others {
+            session.handle_new_hosts();
         }
     })
 }

@@ -89,7 +89,7 @@ impl ConnectOptions {
         if let Some(servers) = &servers {
             servers.shuffle(&mut rng);
             #[cfg(feature = "dns-srv")]
-            servers.ask(self.dns_servers);
+            servers.ask(self.dns_servers, self.clock.clone());
         }
         let hosts = servers.as_ref().map_or(1, ServerList::len);
         let settings = SessionSettings { hosts, seed: rng.random(), ..self.session };

@@ -26,6 +26,10 @@ use crate::watch;
 impl Session {
     /// The driver dials this host, or continues with a connection to it.
     pub(crate) fn handle_dialing(&mut self, host: Option<Arc<str>>) {
+        // Other sessions with these hosts may have replaced them.
+        if let Some(servers) = &self.shared.servers {
+            self.settings.hosts = servers.len();
+        }
         self.shared.set_dialing(host.clone());
         self.host = host;
     }

@@ -318,8 +318,7 @@ impl Session {
 
     /// SRV records have named other hosts.
     #[cfg(feature = "dns-srv")]
-    pub(crate) fn handle_hosts(&mut self, hosts: usize) {
-        self.settings.hosts = hosts;
+    pub(crate) fn handle_new_hosts(&mut self) {
         self.shared.forget_failures();
     }
 

@@ -42,6 +42,15 @@ pub(super) struct Supervisor {
     failures: u32,
 }
 
+impl Drop for Supervisor {
+    /// Its runtime may be shut down before it ends.
+    fn drop(&mut self) {
+        if !matches!(*self.publish.borrow(), Standing::Ended(_)) {
+            self.end(Error::Closed(ErrorContext::local("connect", "")));
+        }
+    }
+}
+
 /// Who waits for a close; `None` if the last handle was dropped.
 type CloseWaiter = Option<oneshot::Sender<()>>;
 

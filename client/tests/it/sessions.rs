@@ -305,3 +305,23 @@ async fn a_target_that_was_valid_once_ends_nothing_later() {
     listener.connection().await.grant_session_as(SECOND, TIMEOUT).await;
     assert_eq!(sessions.term_after(1).await.expect("a session").client.session_id(), SECOND);
 }
+
+#[test]
+fn the_end_of_the_runtime_ends_the_changes() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let first = runtime().expect("a runtime");
+    let (sessions, mut changes, _peer) = first.block_on(async {
+        let (sessions, mut listener) = open(options());
+        let peer = listener.accept().await;
+        sessions.client().await.expect("a session");
+        let changes = sessions.changes();
+        (sessions, changes, peer)
+    });
+    drop(first);
+    runtime().expect("a runtime").block_on(async {
+        let all = async { while changes.next().await.is_some() {} };
+        timeout(TIMEOUT, all).await.expect("they end");
+        assert_eq!(sessions.state().state, SessionsState::Ended);
+        assert!(matches!(sessions.client().await, Err(Error::Closed(_))));
+    });
+}
