@@ -208,7 +208,7 @@ impl HostRing {
         (self.hosts[at].clone(), round)
     }
 
-    /// The host of the latest attempt, or that of the first one to come.
+    /// The host of the latest attempt; while the order is another than that of `hosts`, that of the next one.
     fn latest(&self) -> &Host {
         let at = self.attempts.saturating_sub(1) % self.hosts.len();
         self.first.front().unwrap_or(&self.hosts[at])

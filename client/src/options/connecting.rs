@@ -120,7 +120,10 @@ impl ConnectOptions {
         let connected = shared.wait_for(|state| state != SessionState::Connecting);
         match clock.timeout(connect_timeout, connected).await {
             Ok(state) if state.is_final() => match shared.last_failure() {
-                Some(failure) if failure.kind() == io::ErrorKind::Unsupported => {
+                // With this failure such a session ends, and with another reason any.
+                Some(failure)
+                    if state == SessionState::Closed && failure.kind() == io::ErrorKind::Unsupported =>
+                {
                     Err(Error::InvalidTarget(failure.to_string()))
                 }
                 _ => Err(shared.end_error(ErrorContext::local("connect", ""))),

@@ -100,8 +100,9 @@ impl Session {
         self.id = response.session;
         self.password = response.password;
         let granted = Duration::from_millis(u64::from(response.timeout.unsigned_abs()));
-        // Once, and again only if another server grants something else.
-        if granted.as_millis() != self.timeout.as_millis() {
+        // Once, and again only if another server grants something else that was not asked for either.
+        let differs = |timeout: Duration| granted.as_millis() != timeout.as_millis();
+        if differs(self.timeout) && differs(self.settings.session_timeout) {
             tracing::warn!(
                 asked = ?self.settings.session_timeout,
                 ?granted,
