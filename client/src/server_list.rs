@@ -110,8 +110,8 @@ impl ServerList {
         locked(&self.ring).next()
     }
 
-    /// There is a session with one of the hosts.
-    pub(crate) fn connected(&self) {
+    /// There is a session with one of the hosts: all of them are equal again.
+    pub(crate) fn forget_preferred(&self) {
         locked(&self.ring).first.clear();
     }
 
@@ -340,7 +340,7 @@ mod tests {
 
         assert!(hosts.update("e,f", Some("b:2181"), &mut rng).expect("a list"));
         let reached = hosts.next().0;
-        hosts.connected();
+        hosts.forget_preferred();
         assert_eq!(hosts.next().0, reached, "the list begins anew");
     }
 

@@ -311,7 +311,7 @@ impl Client {
         if share.is_none() {
             let context = ErrorContext::of(&request, false, &self.chroot);
             let cause = self.shared.last_failure().filter(|_| !self.state().is_connected());
-            return Err(Error::Timeout(context.without_connection(cause))).into();
+            return Err(Error::Timeout(context.because_of(cause))).into();
         }
         let mut pending = self.submit_with(share, request, deadline);
         // A request that waits for room keeps the session open, one that was sent does not.

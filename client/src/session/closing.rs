@@ -63,7 +63,7 @@ impl Session {
     /// Ends the session without the server's confirmation, unless it is over. `reason` is for later callers, if it was not
     /// closed by one.
     pub(crate) fn give_up(&mut self, reason: Option<&'static str>) {
-        let context = ErrorContext::local("closeSession", "").without_connection(self.connection_error());
+        let context = ErrorContext::local("closeSession", "").because_of(self.connection_error());
         self.end_unclosed(&Error::ConnectionLoss(context), reason);
     }
 
@@ -88,7 +88,7 @@ impl Session {
         }
         self.phase = Phase::Over;
         self.leaving = false;
-        self.epoch += 1;
+        self.generation += 1;
         self.out.clear();
         self.shared.set_state_because(end, detail);
         self.watches.end(|context| self.shared.end_error(context));

@@ -133,10 +133,10 @@ impl Session {
         self.has_create2 = self.shared.supports(ServerFeature::Create2);
         self.shared.counters.connected();
         if let Some(servers) = &self.shared.servers {
-            servers.connected();
+            servers.forget_preferred();
         }
         self.resume(now);
-        self.feeds.connected(self.epoch);
+        self.feeds.connected(self.generation);
         self.publish_connected();
     }
 
@@ -232,7 +232,7 @@ impl Session {
 
     /// Handles the loss of everything in flight on this connection.
     pub(super) fn leave_connection(&mut self, now: Instant, cause: Option<&ConnectionError>) {
-        self.epoch += 1;
+        self.generation += 1;
         self.leaving = false;
         self.out.clear();
         self.pings = Pings::default();
@@ -242,7 +242,7 @@ impl Session {
         self.calls.lose_connection(now + self.timeout, |call| {
             let cause = cause.cloned();
             self.shared.counters.call_lost();
-            call.fail(true, |context| Error::ConnectionLoss(context.without_connection(cause)));
+            call.fail(true, |context| Error::ConnectionLoss(context.because_of(cause)));
         });
     }
 

@@ -118,7 +118,7 @@ pub(crate) struct Session {
     commands: mpsc::WeakUnboundedSender<DriverCommand>,
     phase: Phase,
     /// Counts connections, so that the driver notices when its own is outdated.
-    epoch: u64,
+    generation: u64,
     /// The host of the connection, or of the attempt at one; `None` for a closure.
     host: Option<Arc<str>>,
     /// Connections and attempts that failed since a server last answered a request.
@@ -169,7 +169,7 @@ impl Session {
             shared,
             commands,
             phase: Phase::Backoff { until: now },
-            epoch: 0,
+            generation: 0,
             host: None,
             failures: 0,
             id,
@@ -204,8 +204,8 @@ impl Session {
     }
 
     /// Changes whenever a connection, or an attempt at one, is given up.
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// The bytes to write next; the driver takes them from the front.
@@ -323,7 +323,7 @@ impl Session {
     }
 
     fn open_feed(&mut self, feed: FeedSink) {
-        self.feeds.open(feed, (self.phase == Phase::Serving).then_some(self.epoch));
+        self.feeds.open(feed, (self.phase == Phase::Serving).then_some(self.generation));
         if self.phase == Phase::Over {
             self.feeds.end(|context| self.shared.end_error(context));
         }
@@ -339,7 +339,7 @@ impl Session {
         }
         // Of an earlier connection, or sent after the loss and before the feed has read of it.
         if call.reply_to.ticket().is_some_and(|ticket| {
-            ticket.generation != self.epoch || self.phase != Phase::Serving || self.leaving
+            ticket.generation != self.generation || self.phase != Phase::Serving || self.leaving
         }) {
             return;
         }
@@ -421,7 +421,7 @@ impl Session {
         let cause = self.connection_error();
         self.calls.handle_timeout(now, |call, sent, error| {
             let context = ErrorContext::of(&call.request, sent, &call.chroot);
-            call.reply_to.send(Err(error(context.without_connection(cause.clone()))));
+            call.reply_to.send(Err(error(context.because_of(cause.clone()))));
         });
         if self.closing.as_ref().is_some_and(|closing| closing.until <= now) {
             return self.give_up(None);

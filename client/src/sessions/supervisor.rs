@@ -19,7 +19,7 @@ use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::options::ConnectOptions;
 use crate::state::SessionState;
-use crate::transport::{SharedTransport, Transport};
+use crate::transport::Transport;
 
 /// The pause before the next attempt to open a session doubles from the first to the longest. The client that is being
 /// opened has tried every server for its connect timeout before.
@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 pub(super) struct Supervisor {
     options: ConnectOptions,
-    transport: SharedTransport,
+    transport: Transport,
     broadcast: Arc<Broadcast>,
     publish: watch::Sender<Standing>,
     /// Who waits for the close; the channel is closed when the last handle is gone.
@@ -75,7 +75,7 @@ impl Supervisor {
         Self {
             clock: options.clock.clone(),
             options,
-            transport: SharedTransport::new(transport),
+            transport,
             broadcast,
             publish,
             close_requests,
@@ -209,7 +209,7 @@ impl Supervisor {
     /// if it is not, after a pause.
     fn wait_until_behind(&self, client: &Client) -> impl Future<Output = Option<FreshSession>> + use<> {
         let (client, clock) = (client.clone(), self.clock.clone());
-        let (options, transport) = (self.fresh_options(self.number + 1), self.transport.clone());
+        let (options, transport) = (self.fresh_options(self.number + 1), self.transport.share());
         async move {
             client.shared.wait_for(|state| state == SessionState::Disconnected).await;
             let timeout = client.session_timeout();
@@ -220,7 +220,7 @@ impl Supervisor {
             if !client.shared.unreachable_hosts().iter().any(may_be_behind) {
                 return None;
             }
-            let fresh = fresh_session(options, transport.share()).await.ok().flatten()?;
+            let fresh = fresh_session(options, transport).await.ok().flatten()?;
             // A server that is up to date: the session reaches it too.
             (fresh.found < client.last_zxid()).then_some(fresh)
         }

@@ -108,9 +108,9 @@ fn a_granting_answer_replaces_the_connection_and_completes_the_next_handshake() 
     let asked = harness.now;
     harness.session.handle_probe_connected(asked);
     harness.pass(MS);
-    let epoch = harness.session.epoch();
+    let generation = harness.session.generation();
     assert!(harness.session.handle_probe_answered(harness.now, &framed(&connect_response(6, false))));
-    assert_ne!(harness.session.epoch(), epoch);
+    assert_ne!(harness.session.generation(), generation);
     assert_eq!(
         (harness.session.wanted_link(), harness.state()),
         (WantedLink::Up, SessionState::Disconnected)
