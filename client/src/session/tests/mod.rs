@@ -21,6 +21,7 @@ use crate::chroot::Chroot;
 use crate::command::{CallOutcome, DriverCommand, ReplyExtra, ReplyTo, Submission};
 use crate::error::Error;
 use crate::features::KnownFeatures;
+use crate::server_list::ServerList;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{Watch, WatchStream, WatchUpdate};
 
@@ -153,6 +154,10 @@ fn settings() -> SessionSettings {
 
 impl Harness {
     fn new(settings: SessionSettings) -> Self {
+        Self::with_servers(settings, None)
+    }
+
+    fn with_servers(settings: SessionSettings, servers: Option<ServerList>) -> Self {
         let clock = Clock::manual();
         let now = clock.now();
         let rng = StdRng::seed_from_u64(settings.seed);
@@ -161,7 +166,7 @@ impl Harness {
             usize::MAX,
             settings.session_timeout,
             clock,
-            None,
+            servers,
             rng,
             KnownFeatures::default(),
         ));
