@@ -391,14 +391,3 @@ fn removed_watches_notify_their_users() {
     harness.reply(2, 1, Reply::Empty);
     assert!(matches!(event_of(&mut watch), Some(Err(Error::WatchRemoved(_)))));
 }
-
-#[test]
-fn watches_do_not_keep_the_session_open() {
-    let mut harness = Harness::up();
-    let mut call = harness.call(get_watched("/a"));
-    harness.reply(1, 1, data());
-    let watch = call.watch();
-    drop(std::mem::replace(&mut harness.handles, mpsc::unbounded_channel().0));
-    assert!(matches!(harness.commands.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
-    drop(watch);
-}
