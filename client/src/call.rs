@@ -146,7 +146,8 @@ impl<T> ReplyFuture<T> {
 
     /// The same reply with the zxid of its header: the last transaction that the server had applied when it executed the
     /// request. For a write it is the write's own. A refusal has one too: `NoNode` at zxid 7 says that the znode was absent
-    /// after transaction 7 (`FinalRequestProcessor`). `None` if no server has replied.
+    /// after transaction 7 (`FinalRequestProcessor`). `None` if no server has replied, or its reply names none, as to
+    /// [`add_auth`](crate::Client::add_auth) and with `Unimplemented`, and with `ReplyTooLarge`.
     ///
     /// ```no_run
     /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {

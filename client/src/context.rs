@@ -78,7 +78,7 @@ impl ErrorContext {
     }
 
     /// With the reason why there was no connection, if that is known.
-    pub(crate) fn without_connection(self, last: Option<ConnectionError>) -> Self {
+    pub(crate) fn because_of(self, last: Option<ConnectionError>) -> Self {
         self.with(last.map(ErrorDetail::Connection))
     }
 

@@ -40,8 +40,8 @@ pub(crate) struct SessionDriver {
     commands: mpsc::UnboundedReceiver<DriverCommand>,
     batch: Vec<DriverCommand>,
     connection: ConnectionState,
-    /// The session's epoch that `connection` belongs to.
-    epoch: u64,
+    /// That of the session that `connection` belongs to.
+    generation: u64,
     /// A second connection, to probe for a server that takes writes, and what is still to be written to it.
     probe: ConnectionState,
     probe_out: BytesMut,
@@ -80,7 +80,7 @@ impl SessionDriver {
     ) -> Self {
         let now = clock.now();
         Self {
-            epoch: session.epoch(),
+            generation: session.generation(),
             session,
             transport,
             commands,
@@ -176,8 +176,8 @@ impl SessionDriver {
 
     /// Advances the connection, or the attempt at the next one. Returns whether there may be more to do for it.
     fn poll_connection(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        if self.epoch != self.session.epoch() {
-            self.epoch = self.session.epoch();
+        if self.generation != self.session.generation() {
+            self.generation = self.session.generation();
             self.connection = ConnectionState::Down;
         }
         let again = match (&mut self.connection, self.session.wanted_link()) {
@@ -263,7 +263,7 @@ impl SessionDriver {
 
     /// Continues with a connection whose first frame is in its read buffer.
     fn switch_to(&mut self, mut stream: FramedStream, now: Instant) {
-        self.epoch = self.session.epoch();
+        self.generation = self.session.generation();
         self.session.handle_dialing(self.probe_host.take());
         let handled = pass_frames(&mut stream, &mut self.session, now);
         self.connection = ConnectionState::Up(stream);
@@ -306,9 +306,9 @@ impl SessionDriver {
 #[cfg(feature = "dns-srv")]
 fn poll_lookup(transport: &Transport, session: &mut Session, cx: &mut Context<'_>) -> Poll<()> {
     let Some(servers) = transport.servers() else { return Poll::Ready(()) };
-    servers.poll_lookup(cx).map(|changed| {
-        if let Some(hosts) = changed {
-            session.handle_hosts(hosts);
+    servers.poll_lookup(cx).map(|are_others| {
+        if are_others {
+            session.handle_new_hosts();
         }
     })
 }

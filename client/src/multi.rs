@@ -9,6 +9,7 @@ use zoolet_proto::{ErrorCode, Reply, Request, Stat};
 use crate::call::Call;
 use crate::client::Client;
 use crate::command::DecodedReply;
+use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::op::{Create, Delete, SetData, decode, sendable, version_field};
 
@@ -130,7 +131,8 @@ impl<'c> Multi<'c> {
 
     fn call(self) -> Call<'c, Vec<MultiOutcome>> {
         let decode = decode!("multi", DecodedReply { reply: Reply::Multi(results), .. } => {
-            results.into_iter().map(outcome).collect::<Option<_>>().unwrap_or_default()
+            let malformed = || Error::Protocol(ErrorContext::local("multi", ""));
+            results.into_iter().map(outcome).collect::<Option<_>>().ok_or_else(malformed)?
         });
         Call::new(self.client, self.ops.map(Request::Multi), decode).with_timeout(self.timeout)
     }

@@ -11,6 +11,8 @@ use std::task::{Context, Poll, ready};
 
 use rand::Rng;
 use rand::seq::SliceRandom;
+#[cfg(feature = "dns-srv")]
+use zoolet_clock::Clock;
 
 use crate::connect_string::{ConnectString, TargetHosts, TargetSecurity, parse};
 use crate::error::Error;
@@ -45,18 +47,18 @@ impl ServerList {
         list
     }
 
-    /// The name servers to ask for SRV records, instead of those of the system.
+    /// The name servers to ask for SRV records, instead of those of the system, and the clock to wait for them by.
     #[cfg(feature = "dns-srv")]
-    pub(crate) fn ask(&self, servers: Vec<SocketAddr>) {
+    pub(crate) fn ask(&self, servers: Vec<SocketAddr>, clock: Clock) {
         if let Some(srv) = &mut locked(&self.ring).srv {
-            srv.servers = servers;
+            (srv.servers, srv.clock) = (servers, clock);
         }
     }
 
-    /// Ready when the next attempt can begin: at once, except for a round that begins with a lookup. Then it is with the number
-    /// of hosts, if they are others than before.
+    /// Ready when the next attempt can begin: at once, except for a round that begins with a lookup. Whether that has found
+    /// other hosts than before.
     #[cfg(feature = "dns-srv")]
-    pub(crate) fn poll_lookup(&self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+    pub(crate) fn poll_lookup(&self, cx: &mut Context<'_>) -> Poll<bool> {
         locked(&self.ring).poll_lookup(cx)
     }
 
@@ -108,8 +110,8 @@ impl ServerList {
         locked(&self.ring).next()
     }
 
-    /// There is a session with one of the hosts.
-    pub(crate) fn connected(&self) {
+    /// There is a session with one of the hosts: all of them are equal again.
+    pub(crate) fn forget_preferred(&self) {
         locked(&self.ring).first.clear();
     }
 
@@ -166,8 +168,10 @@ struct HostRing {
 impl HostRing {
     /// A round of SRV records is over with its last host, or with a connection.
     #[cfg(feature = "dns-srv")]
-    fn poll_lookup(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
-        let Some(srv) = self.srv.as_mut().filter(|_| self.first.is_empty()) else { return Poll::Ready(None) };
+    fn poll_lookup(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let Some(srv) = self.srv.as_mut().filter(|_| self.first.is_empty()) else {
+            return Poll::Ready(false);
+        };
         let found = ready!(srv.poll_hosts(cx));
         let hosts = found.unwrap_or_else(|error| {
             self.failure = Some(error);
@@ -176,7 +180,7 @@ impl HostRing {
         });
         let is_same = hosts.len() == self.hosts.len() && hosts.iter().all(|host| self.hosts.contains(host));
         self.begin_round(hosts);
-        Poll::Ready((!is_same).then_some(self.hosts.len()))
+        Poll::Ready(!is_same)
     }
 
     /// All of these are tried, in this order.
@@ -204,7 +208,7 @@ impl HostRing {
         (self.hosts[at].clone(), round)
     }
 
-    /// The host of the latest attempt, or that of the first one to come.
+    /// The host of the latest attempt; while the order is another than that of `hosts`, that of the next one.
     fn latest(&self) -> &Host {
         let at = self.attempts.saturating_sub(1) % self.hosts.len();
         self.first.front().unwrap_or(&self.hosts[at])
@@ -336,7 +340,7 @@ mod tests {
 
         assert!(hosts.update("e,f", Some("b:2181"), &mut rng).expect("a list"));
         let reached = hosts.next().0;
-        hosts.connected();
+        hosts.forget_preferred();
         assert_eq!(hosts.next().0, reached, "the list begins anew");
     }
 

@@ -33,26 +33,10 @@ pub struct Transport {
     tls: Option<SharedTls>,
 }
 
+#[derive(Clone)]
 enum Dial {
     Tcp(ServerList),
-    Custom(Box<dyn Fn() -> Dialing + Send>),
-    /// That of several sessions.
-    Shared(SharedTransport),
-}
-
-/// A source of connections for one session after the other, which go on with the hosts where the last one stopped.
-#[derive(Clone)]
-pub(crate) struct SharedTransport(Arc<Mutex<Transport>>);
-
-impl SharedTransport {
-    pub(crate) fn new(transport: Transport) -> Self {
-        Self(Arc::new(Mutex::new(transport)))
-    }
-
-    /// The transport of one more session.
-    pub(crate) fn share(&self) -> Transport {
-        Transport::new(Dial::Shared(self.clone()))
-    }
+    Custom(Arc<Mutex<dyn Fn() -> Dialing + Send>>),
 }
 
 /// A host of a connect string.
@@ -73,12 +57,20 @@ impl Transport {
         }
     }
 
+    /// The transport of one more session, which goes on with the hosts where the others stopped.
+    pub(crate) fn share(&self) -> Self {
+        Self {
+            dial: self.dial.clone(),
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+        }
+    }
+
     /// The hosts to choose from; `None` for a closure.
     pub(crate) fn servers(&self) -> Option<ServerList> {
         match &self.dial {
             Dial::Tcp(servers) => Some(servers.clone()),
             Dial::Custom(_) => None,
-            Dial::Shared(transport) => locked(&transport.0).servers(),
         }
     }
 
@@ -97,11 +89,7 @@ impl Transport {
     /// Whether its servers have names.
     #[cfg(feature = "tls")]
     pub(crate) fn is_named(&self) -> bool {
-        match &self.dial {
-            Dial::Tcp(_) => true,
-            Dial::Custom(_) => false,
-            Dial::Shared(transport) => locked(&transport.0).is_named(),
-        }
+        matches!(self.dial, Dial::Tcp(_))
     }
 
     /// Starts an attempt at the next host. Returns also its name, if it has one.
@@ -128,8 +116,7 @@ impl Transport {
                 let (name, label) = (Arc::clone(&host.name), Arc::clone(&host.label));
                 (Some(name), Some(label), Box::pin(async move { host.connect(round).await }))
             }
-            Dial::Custom(dial) => (None, None, dial()),
-            Dial::Shared(transport) => locked(&transport.0).dial_next(),
+            Dial::Custom(dial) => (None, None, locked(dial)()),
         }
     }
 }
@@ -139,7 +126,6 @@ impl fmt::Debug for Transport {
         match &self.dial {
             Dial::Tcp(servers) => f.debug_tuple("Transport").field(&servers.hosts()).finish(),
             Dial::Custom(_) => f.write_str("Transport(closure)"),
-            Dial::Shared(transport) => fmt::Debug::fmt(&*locked(&transport.0), f),
         }
     }
 }
@@ -251,6 +237,6 @@ where
             let connecting = self();
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ClientStream>) })
         };
-        Ok(Transport::new(Dial::Custom(Box::new(dial))))
+        Ok(Transport::new(Dial::Custom(Arc::new(Mutex::new(dial)))))
     }
 }

@@ -126,7 +126,8 @@ impl Client {
     ///
     /// # Errors
     /// `ConnectionLoss` if the server does not confirm it within two thirds of the session timeout, or before the runtime
-    /// that drives the session is gone. The server then expires the session by itself.
+    /// that drives the session is gone. `Refused` if the server refuses it, and `AuthFailed` if it refuses an identity before.
+    /// The server then expires the session by itself.
     /// # Ordering and cancel safety
     /// The close is in progress when this returns the future, and dropping the future does not cancel it. If the session is
     /// closing already, the outcome is the same; if it is over, the result is `Ok` at once.
@@ -310,7 +311,7 @@ impl Client {
         if share.is_none() {
             let context = ErrorContext::of(&request, false, &self.chroot);
             let cause = self.shared.last_failure().filter(|_| !self.state().is_connected());
-            return Err(Error::Timeout(context.without_connection(cause))).into();
+            return Err(Error::Timeout(context.because_of(cause))).into();
         }
         let mut pending = self.submit_with(share, request, deadline);
         // A request that waits for room keeps the session open, one that was sent does not.

@@ -66,7 +66,7 @@ pub const FEED_CAPACITY: usize = 16_384;
 pub struct FeedReply {
     /// The number that the consumer gave to its request.
     pub tag: u64,
-    /// The state that the reply shows; `None` if no server has replied.
+    /// The state that the reply shows; `None` if no server has replied, with `Unimplemented`, and with `ReplyTooLarge`.
     pub zxid: Option<Zxid>,
     /// What the server replied.
     pub outcome: Result<FeedAnswer, Error>,

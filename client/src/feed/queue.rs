@@ -34,7 +34,10 @@ impl FeedQueue {
             if let Some(FeedItem::Reached(_)) = items.back() {
                 items.pop_back();
             }
-            items.push_back(FeedItem::Reached(zxid));
+            // At the capacity, each would let the next event be marked as dropped once more. A later ping says it again.
+            if items.len() < FEED_CAPACITY {
+                items.push_back(FeedItem::Reached(zxid));
+            }
         });
     }
 

@@ -89,7 +89,7 @@ impl ConnectOptions {
         if let Some(servers) = &servers {
             servers.shuffle(&mut rng);
             #[cfg(feature = "dns-srv")]
-            servers.ask(self.dns_servers);
+            servers.ask(self.dns_servers, self.clock.clone());
         }
         let hosts = servers.as_ref().map_or(1, ServerList::len);
         let settings = SessionSettings { hosts, seed: rng.random(), ..self.session };
@@ -120,7 +120,10 @@ impl ConnectOptions {
         let connected = shared.wait_for(|state| state != SessionState::Connecting);
         match clock.timeout(connect_timeout, connected).await {
             Ok(state) if state.is_final() => match shared.last_failure() {
-                Some(failure) if failure.kind() == io::ErrorKind::Unsupported => {
+                // With this failure such a session ends, and with another reason any.
+                Some(failure)
+                    if state == SessionState::Closed && failure.kind() == io::ErrorKind::Unsupported =>
+                {
                     Err(Error::InvalidTarget(failure.to_string()))
                 }
                 _ => Err(shared.end_error(ErrorContext::local("connect", ""))),

@@ -27,6 +27,8 @@ use crate::{Client, Error};
 /// The range of session timeouts on the wire, an `int` of milliseconds.
 const SHORTEST_SESSION: Duration = Duration::from_millis(1);
 const LONGEST_SESSION: Duration = Duration::from_millis(i32::MAX as u64);
+/// The bytes of the header of a reply; that of a request is shorter.
+const HEADER: usize = 16;
 
 /// The options of a session, from [`Client::options`]; they end in [`connect`](ConnectOptions::connect).
 ///
@@ -292,20 +294,20 @@ impl ConnectOptions {
     }
 
     /// The longest request to send, in bytes; a longer one fails with [`Error::RequestTooLarge`]. Set it to the
-    /// `jute.maxbuffer` of the servers, which close the connection of a client that exceeds it.
+    /// `jute.maxbuffer` of the servers, which close the connection of a client that exceeds it. Less than 16 counts as 16.
     ///
     /// Default: 1,048,575.
     pub fn max_request(mut self, bytes: usize) -> Self {
-        self.session.max_request = bytes;
+        self.session.max_request = bytes.max(HEADER);
         self
     }
 
     /// The longest reply to read, in bytes; a longer one fails with [`Error::ReplyTooLarge`]. Memory is allocated as a reply
-    /// arrives, not as it is announced.
+    /// arrives, not as it is announced. Less than 16 counts as 16.
     ///
     /// Default: 64 MiB, enough for a listing of a million children.
     pub fn max_reply(mut self, bytes: usize) -> Self {
-        self.session.max_reply = bytes;
+        self.session.max_reply = bytes.max(HEADER);
         self
     }
 
@@ -357,7 +359,8 @@ impl ConnectOptions {
     /// Opens a session. The task that drives it runs on the current tokio runtime until the session ends.
     ///
     /// # Errors
-    /// `InvalidTarget`, at once also if the target is a closure that fails with `io::ErrorKind::Unsupported`: no attempt can succeed.
+    /// `InvalidTarget`, at once also if there is one host at most, or a closure, and it fails with `io::ErrorKind::Unsupported`: no
+    /// attempt can succeed.
     /// `NoRuntime` outside of a tokio runtime; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed`
     /// if a server refuses an identity of [`auth`](ConnectOptions::auth) or [`sasl_digest_md5`](ConnectOptions::sasl_digest_md5); `SessionExpired` if there is no session to
     /// [`resume`](ConnectOptions::resume); `Closed` if the target is a closure and panics.

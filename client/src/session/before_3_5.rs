@@ -1,17 +1,19 @@
 //! What is different at a server of 3.4, which is recognised by not knowing create2.
 //!
 //! At an operation that it does not know, such a server replies with `Unimplemented` ahead of everything else and closes the
-//! connection. So it is sent one at most once: `Session::has_create2` is what is known of the server.
+//! connection. So create2, and what [`is_newer`] names, are sent at most once: `Session::has_create2` is what is known of the
+//! server. What came with 3.6, and checkWatches and reconfig, are sent whenever they are asked for.
 
 use zoolet_proto::records::{self, Op};
 use zoolet_proto::{CreateMode, ErrorCode, Reply, Request, SessionId, Stat, Zxid};
 
 /// Whether the answer says that the server does not know create2; then the request was not executed. In a multi, 3.4.14
-/// answers it with `MarshallingError` (`MultiTransactionRecord.deserialize`).
-pub(super) fn lacks_create2(request: &Request, error: Option<ErrorCode>) -> bool {
+/// answers it with `MarshallingError` (`MultiTransactionRecord.deserialize`), with which others answer what fails inside of
+/// them. `known` is what was known before.
+pub(super) fn lacks_create2(request: &Request, error: Option<ErrorCode>, known: Option<bool>) -> bool {
     match (request, error) {
         (Request::Create2(_), Some(ErrorCode::Unimplemented)) => true,
-        (Request::Multi(ops), Some(ErrorCode::MarshallingError)) => {
+        (Request::Multi(ops), Some(ErrorCode::MarshallingError)) if known != Some(true) => {
             ops.iter().any(|op| matches!(op, Op::Create2(_)))
         }
         _ => false,

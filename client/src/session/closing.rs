@@ -1,5 +1,7 @@
 //! The end of a session: by a close, by the server, or because its driver is dropped.
 
+use std::mem;
+
 use tokio::time::Instant;
 use zoolet_proto::{Request, SessionId};
 
@@ -27,10 +29,11 @@ impl Session {
             return closing.reply_to.push(reply_to);
         }
         self.closing = Some(Closing { until: now + self.timeout * 2 / 3, reply_to: vec![reply_to] });
+        let is_ours = !self.is_to_be_resumed();
         self.shared.set_state(SessionState::Closing);
         match self.phase {
-            Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
-            _ if self.is_to_be_resumed() => self.end(SessionState::Closed, None),
+            _ if !is_ours => self.end(SessionState::Closed, None),
+            Phase::Serving => self.transmit_close(now),
             // A session that may exist must be resumed to be closed; see `resume`.
             Phase::Handshaking { .. } | Phase::Authenticating { .. } => {}
             _ if self.id == SessionId(0) => self.end(SessionState::Closed, None),
@@ -42,15 +45,25 @@ impl Session {
     /// session: no other reads it.
     pub(crate) fn encode_last_close(&mut self, now: Instant) {
         let is_attached = self.phase == Phase::Serving || self.is_authenticating();
-        if is_attached && self.closing.is_none() {
-            self.transmit(now, Submission::internal(Request::CloseSession));
+        if is_attached && self.closing.is_none() && !self.is_to_be_resumed() {
+            self.transmit_close(now);
         }
+    }
+
+    /// Calls that were to wait for another server are sent to this one instead, because the close must not overtake them.
+    fn transmit_close(&mut self, now: Instant) {
+        if mem::take(&mut self.leaving) {
+            for call in self.calls.take_waiting() {
+                self.transmit(now, call);
+            }
+        }
+        self.transmit(now, Submission::internal(Request::CloseSession));
     }
 
     /// Ends the session without the server's confirmation, unless it is over. `reason` is for later callers, if it was not
     /// closed by one.
     pub(crate) fn give_up(&mut self, reason: Option<&'static str>) {
-        let context = ErrorContext::local("closeSession", "").without_connection(self.connection_error());
+        let context = ErrorContext::local("closeSession", "").because_of(self.connection_error());
         self.end_unclosed(&Error::ConnectionLoss(context), reason);
     }
 
@@ -74,7 +87,8 @@ impl Session {
             _ => tracing::warn!(session = %self.id, ?end, "session over"),
         }
         self.phase = Phase::Over;
-        self.epoch += 1;
+        self.leaving = false;
+        self.generation += 1;
         self.out.clear();
         self.shared.set_state_because(end, detail);
         self.watches.end(|context| self.shared.end_error(context));

@@ -26,6 +26,10 @@ use crate::watch;
 impl Session {
     /// The driver dials this host, or continues with a connection to it.
     pub(crate) fn handle_dialing(&mut self, host: Option<Arc<str>>) {
+        // Other sessions with these hosts may have replaced them.
+        if let Some(servers) = &self.shared.servers {
+            self.settings.hosts = servers.len();
+        }
         self.shared.set_dialing(host.clone());
         self.host = host;
     }
@@ -96,8 +100,9 @@ impl Session {
         self.id = response.session;
         self.password = response.password;
         let granted = Duration::from_millis(u64::from(response.timeout.unsigned_abs()));
-        // Once, and again only if another server grants something else.
-        if granted.as_millis() != self.timeout.as_millis() {
+        // Once, and again only if another server grants something else that was not asked for either.
+        let differs = |timeout: Duration| granted.as_millis() != timeout.as_millis();
+        if differs(self.timeout) && differs(self.settings.session_timeout) {
             tracing::warn!(
                 asked = ?self.settings.session_timeout,
                 ?granted,
@@ -128,10 +133,10 @@ impl Session {
         self.has_create2 = self.shared.supports(ServerFeature::Create2);
         self.shared.counters.connected();
         if let Some(servers) = &self.shared.servers {
-            servers.connected();
+            servers.forget_preferred();
         }
         self.resume(now);
-        self.feeds.connected(self.epoch);
+        self.feeds.connected(self.generation);
         self.publish_connected();
     }
 
@@ -152,10 +157,15 @@ impl Session {
         for auth in self.auths.clone() {
             self.transmit(now, Submission::internal(Request::Auth(auth)));
         }
-        for request in watch::restore(&self.watches, self.last_zxid, self.settings.max_request) {
-            self.transmit(now, Submission::internal(request));
-        }
+        let restoring = watch::restore(&self.watches, self.last_zxid, self.settings.max_request);
         self.watches.restored();
+        for request in restoring {
+            let call = Submission::internal(request);
+            let has = !matches!(call.request, Request::SetWatches2(_))
+                || self.shared.supports(ServerFeature::AddWatch) != Some(false);
+            // A server that does not know it closes the connection.
+            if has { self.transmit(now, call) } else { self.abandon(&call) }
+        }
         // A read-only server refuses it; it is sent on a later connection.
         if self.calls.owes_sync() && !self.read_only {
             let path = Some("/".to_owned());
@@ -222,7 +232,7 @@ impl Session {
 
     /// Handles the loss of everything in flight on this connection.
     pub(super) fn leave_connection(&mut self, now: Instant, cause: Option<&ConnectionError>) {
-        self.epoch += 1;
+        self.generation += 1;
         self.leaving = false;
         self.out.clear();
         self.pings = Pings::default();
@@ -232,7 +242,7 @@ impl Session {
         self.calls.lose_connection(now + self.timeout, |call| {
             let cause = cause.cloned();
             self.shared.counters.call_lost();
-            call.fail(true, |context| Error::ConnectionLoss(context.without_connection(cause)));
+            call.fail(true, |context| Error::ConnectionLoss(context.because_of(cause)));
         });
     }
 

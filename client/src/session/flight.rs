@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use tokio::time::Instant;
-use zoolet_proto::{ErrorCode, OpCode, Xid};
+use zoolet_proto::{ErrorCode, OpCode, Request, Xid};
 
 use crate::command::Submission;
 use crate::context::ErrorContext;
@@ -20,6 +20,8 @@ pub(crate) struct InFlight {
     xid: Xid,
     pub(crate) sent: Instant,
     pub(crate) call: Box<Submission>,
+    /// Whether the server has answered that it did not execute it.
+    unexecuted: bool,
 }
 
 /// A request that has not been sent, because there is no connection.
@@ -38,7 +40,7 @@ pub(crate) struct Calls {
     /// Sent, in order.
     in_flight: VecDeque<InFlight>,
     last_xid: i32,
-    /// Whether a connection was lost under a write, or under a sync that nobody awaits. Later reads must show its effect,
+    /// Whether a connection was lost under a write, or a sync that nobody awaits was lost or not sent. Later reads must show its effect,
     /// which the next server may not have seen yet.
     owes_sync: bool,
     /// A lower bound of all deadlines. A call that is answered in time does not change it, so deadlines cost nothing until
@@ -74,19 +76,30 @@ impl Calls {
     /// Registers a call that has just been sent.
     pub(crate) fn sent(&mut self, xid: Xid, sent: Instant, call: Box<Submission>) {
         self.note_deadline(call.deadline);
-        self.in_flight.push_back(InFlight { xid, sent, call });
+        self.in_flight.push_back(InFlight { xid, sent, call, unexecuted: false });
     }
 
     /// Removes the call that `xid` answers. This is the oldest one, except that a server may answer an auth packet, and a
-    /// request it does not know, ahead of others. `None` otherwise: replies have been lost, and their callers would wait
-    /// for ever.
-    pub(crate) fn answered(&mut self, xid: Xid, error: Option<ErrorCode>) -> Option<InFlight> {
-        if self.in_flight.front()?.xid == xid {
-            return self.in_flight.pop_front();
+    /// request it does not know, ahead of others: of those that restore watches a setWatches2. `None` otherwise: replies have been lost, and their callers would wait
+    /// for ever. With its place, for [`Calls::put_back`].
+    pub(crate) fn answered(&mut self, xid: Xid, error: Option<ErrorCode>) -> Option<(usize, InFlight)> {
+        let is_unknown = error == Some(ErrorCode::Unimplemented);
+        let position = |is: fn(&InFlight, Xid) -> bool| self.in_flight.iter().position(|sent| is(sent, xid));
+        let newer = match is_unknown && xid == Xid::SET_WATCHES {
+            true => position(|sent, _| matches!(sent.call.request, Request::SetWatches2(_))),
+            false => None,
+        };
+        if newer.is_none() && self.in_flight.front()?.xid == xid {
+            return Some((0, self.in_flight.pop_front()?));
         }
-        let may_be_ahead = xid == Xid::AUTH || error == Some(ErrorCode::Unimplemented);
-        let at = self.in_flight.iter().position(|call| call.xid == xid).filter(|_| may_be_ahead)?;
-        self.in_flight.remove(at)
+        let may_be_ahead = xid == Xid::AUTH || is_unknown;
+        let at = newer.or_else(|| position(|sent, xid| sent.xid == xid)).filter(|_| may_be_ahead)?;
+        Some((at, self.in_flight.remove(at)?))
+    }
+
+    /// Returns a call to its place, which is sent again after the connection is lost, because it was not executed.
+    pub(crate) fn put_back(&mut self, (at, in_flight): (usize, InFlight)) {
+        self.in_flight.insert(at, InFlight { unexecuted: true, ..in_flight });
     }
 
     /// Whether watches are still being restored. Only identities are sent before that.
@@ -124,7 +137,13 @@ impl Calls {
     /// does removeWatches if a caller sent it, because it is idempotent. Writes are failed by `fail`. The session sends its
     /// own requests anew, and so does a feed.
     pub(crate) fn lose_connection(&mut self, until: Instant, mut fail: impl FnMut(&mut Submission)) {
-        for InFlight { mut call, .. } in mem::take(&mut self.in_flight) {
+        // Not empty if a server was to be left. Those that return were sent before.
+        let mut later = mem::take(&mut self.waiting);
+        for InFlight { mut call, unexecuted, .. } in mem::take(&mut self.in_flight) {
+            if unexecuted {
+                self.wait(call, until);
+                continue;
+            }
             call.losses += 1;
             let op = call.request.op();
             // A feed reads anew on the next connection, after it has set its watches there.
@@ -136,16 +155,19 @@ impl Calls {
             if op.takes_zxid() || call.losses >= MAX_LOSSES {
                 fail(&mut call);
             } else if awaited || (op == OpCode::RemoveWatches && call.reply_to.has_caller()) {
-                // None is overtaken: calls wait only while there is no connection, and nothing is in flight then.
                 self.wait(call, until);
             }
         }
+        self.waiting.append(&mut later);
     }
 
     /// Removes everything, because nothing will be answered: each call with whether it was sent.
     pub(crate) fn end(&mut self) -> impl Iterator<Item = (Box<Submission>, bool)> + use<> {
         let sent = mem::take(&mut self.in_flight).into_iter().map(|in_flight| (in_flight.call, true));
-        sent.chain(self.take_waiting().map(|call| (call, false)))
+        sent.chain(self.take_waiting().map(|call| {
+            let sent = call.losses > 0;
+            (call, sent)
+        }))
     }
 
     /// When to call [`Calls::handle_timeout`].
@@ -171,11 +193,13 @@ impl Calls {
             }
         }
         self.waiting.retain_mut(|QueuedCall { call, until }| {
-            match () {
-                () if is_due(call) => expire(call, false, Error::Timeout),
-                () if *until <= now => expire(call, false, Error::ConnectionLoss),
+            let error = match () {
+                () if is_due(call) => Error::Timeout,
+                () if *until <= now => Error::ConnectionLoss,
                 () => return true,
-            }
+            };
+            self.owes_sync |= call.request.op() == OpCode::Sync && !call.reply_to.is_awaited();
+            expire(call, call.losses > 0, error);
             false
         });
         let sent = self.in_flight.iter().filter_map(|in_flight| in_flight.call.deadline);

@@ -118,7 +118,7 @@ pub(crate) struct Session {
     commands: mpsc::WeakUnboundedSender<DriverCommand>,
     phase: Phase,
     /// Counts connections, so that the driver notices when its own is outdated.
-    epoch: u64,
+    generation: u64,
     /// The host of the connection, or of the attempt at one; `None` for a closure.
     host: Option<Arc<str>>,
     /// Connections and attempts that failed since a server last answered a request.
@@ -169,7 +169,7 @@ impl Session {
             shared,
             commands,
             phase: Phase::Backoff { until: now },
-            epoch: 0,
+            generation: 0,
             host: None,
             failures: 0,
             id,
@@ -204,8 +204,8 @@ impl Session {
     }
 
     /// Changes whenever a connection, or an attempt at one, is given up.
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// The bytes to write next; the driver takes them from the front.
@@ -248,9 +248,8 @@ impl Session {
 
     /// When the session is given up, if it is to be without a server's word.
     fn expiry_due(&self) -> Option<Instant> {
-        let expires = self.settings.expire_locally && self.established && !self.is_to_be_resumed();
-        let may_expire = expires && self.phase != Phase::Serving;
-        may_expire.then(|| self.shared.last_contact() + self.timeout)
+        let may_expire = self.phase != Phase::Serving && self.settings.expire_locally && self.established;
+        (may_expire && !self.is_to_be_resumed()).then(|| self.shared.last_contact() + self.timeout)
     }
 
     /// Counted from the last request of any kind, because each keeps the session alive.
@@ -274,9 +273,10 @@ impl Session {
         }
     }
 
-    /// Whether no server has yet confirmed the session of an earlier process. Until then it is not ours to close.
+    /// Whether no server has yet resumed the session of an earlier process, and accepted all identities. Until then
+    /// `connect` may fail, and it is not ours to close.
     fn is_to_be_resumed(&self) -> bool {
-        self.settings.resume.is_some() && self.shared.session_id() == SessionId(0)
+        self.settings.resume.is_some() && self.shared.state() == SessionState::Connecting
     }
 
     /// The server noted a sign of life at `sent` or later. A read-only server keeps no session alive.
@@ -318,13 +318,12 @@ impl Session {
 
     /// SRV records have named other hosts.
     #[cfg(feature = "dns-srv")]
-    pub(crate) fn handle_hosts(&mut self, hosts: usize) {
-        self.settings.hosts = hosts;
+    pub(crate) fn handle_new_hosts(&mut self) {
         self.shared.forget_failures();
     }
 
     fn open_feed(&mut self, feed: FeedSink) {
-        self.feeds.open(feed, (self.phase == Phase::Serving).then_some(self.epoch));
+        self.feeds.open(feed, (self.phase == Phase::Serving).then_some(self.generation));
         if self.phase == Phase::Over {
             self.feeds.end(|context| self.shared.end_error(context));
         }
@@ -340,7 +339,7 @@ impl Session {
         }
         // Of an earlier connection, or sent after the loss and before the feed has read of it.
         if call.reply_to.ticket().is_some_and(|ticket| {
-            ticket.generation != self.epoch || self.phase != Phase::Serving || self.leaving
+            ticket.generation != self.generation || self.phase != Phase::Serving || self.leaving
         }) {
             return;
         }
@@ -366,7 +365,7 @@ impl Session {
         let (size, max) = (self.out.len() - start - frame::PREFIX, self.settings.max_request);
         if size > max {
             self.out.truncate(start);
-            self.abandon(&call.request);
+            self.abandon(&call);
             return call.fail(false, |context| Error::RequestTooLarge { context, size, max });
         }
         if let Some((kind, path)) = answer::watch_of(&call.request) {
@@ -422,7 +421,7 @@ impl Session {
         let cause = self.connection_error();
         self.calls.handle_timeout(now, |call, sent, error| {
             let context = ErrorContext::of(&call.request, sent, &call.chroot);
-            call.reply_to.send(Err(error(context.without_connection(cause.clone()))));
+            call.reply_to.send(Err(error(context.because_of(cause.clone()))));
         });
         if self.closing.as_ref().is_some_and(|closing| closing.until <= now) {
             return self.give_up(None);

@@ -5,6 +5,7 @@
 //! first. The Java client sends `isro` first (`ClientCnxn.pingRwServer`), which a server may not be configured to answer,
 //! and then dials once more.
 
+use std::io;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -13,6 +14,7 @@ use zoolet_proto::jute;
 use zoolet_proto::records::ConnectResponse;
 
 use super::{Phase, Session};
+use crate::connection_error::ConnectionError;
 use crate::state::SessionState;
 
 /// The first pause before a probe. Each pause is twice as long as the one before, up to the longest, as in Java.
@@ -96,8 +98,12 @@ impl Session {
             return false;
         }
         tracing::debug!("switching from a read-only server to one that answered the probe");
+        let left = io::Error::other("left for a server that takes writes");
+        let left = ConnectionError::new(self.host.clone(), &left);
+        self.shared.set_failure(left.clone());
+        self.shared.counters.failed(true);
         self.shared.set_state(SessionState::Disconnected);
-        self.leave_connection(now, None);
+        self.leave_connection(now, Some(&left));
         self.phase = Phase::Handshaking { until, sent };
         self.last_heard = now;
         true

@@ -6,7 +6,7 @@ use zoolet_proto::{ErrorCode, Jute, OpCode, Reply, ReplyHeader, Request, Watcher
 
 use super::flight::InFlight;
 use super::{ProtocolViolation, Session, answer, before_3_5};
-use crate::command::{AnsweredCall, shown_zxid};
+use crate::command::{AnsweredCall, Submission, shown_zxid};
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::features::ServerFeature;
@@ -22,12 +22,7 @@ impl Session {
         match header.xid {
             Xid::EVENT => return self.handle_event(header.zxid, body),
             Xid::PING => {
-                match header.error_code() {
-                    error if is_lost(error) => return Err(LOST),
-                    // Such a server closes the connection, and has not counted this as a sign of life.
-                    Some(ErrorCode::SessionClosedRequireSaslAuth) => return Err(UNAUTHENTICATED),
-                    _ => {}
-                }
+                unserved(header.error_code())?;
                 if let Some(sent) = self.pings.answered() {
                     self.contacted(sent);
                 }
@@ -39,19 +34,32 @@ impl Session {
             }
             _ => {}
         }
-        let error = header.error_code();
-        let Some(in_flight) = self.calls.answered(header.xid, error) else {
+        let Some((at, in_flight)) = self.answered(now, &header) else {
             return Err(ProtocolViolation("a reply out of order"));
         };
-        if !is_lost(error) {
-            self.seen(&header);
+        if before_3_5::lacks_create2(&in_flight.call.request, header.error_code(), self.has_create2) {
+            self.contacted(in_flight.sent);
+            self.shared.note_feature(ServerFeature::Create2, false);
+            self.calls.put_back((at, in_flight));
+            // The server closes it anyway, or it would answer a later request before this one.
+            return Err(NO_CREATE2);
+        }
+        self.answer(now, in_flight, &header, body)?;
+        self.leave_if_idle(now);
+        Ok(())
+    }
+
+    /// The call that a reply belongs to, with its place, after noting what the header says.
+    fn answered(&mut self, now: Instant, header: &ReplyHeader) -> Option<(usize, InFlight)> {
+        let error = header.error_code();
+        let (at, in_flight) = self.calls.answered(header.xid, error)?;
+        if unserved(error).is_ok() {
+            self.seen(header);
         }
         let counters = &self.shared.counters;
         counters.reply(in_flight.call.request.op(), error, now.saturating_duration_since(in_flight.sent));
         counters.in_flight.set(self.calls.in_flight() as u64);
-        self.answer(now, in_flight, &header, body)?;
-        self.leave_if_idle(now);
-        Ok(())
+        Some((at, in_flight))
     }
 
     /// The server is useful, and every event up to the zxid of this reply has arrived. The second is not so while watches
@@ -111,17 +119,12 @@ impl Session {
                     self.publish_connected();
                 }
             }
-            // A server that has lost the session has not noted one.
-            _ if is_lost(error) => {}
-            _ => self.contacted(sent),
+            _ if unserved(error).is_err() => {}
+            _ => {
+                self.contacted(sent);
+                self.note_feature(call.request.op(), error);
+            }
         }
-        if before_3_5::lacks_create2(&call.request, error) {
-            self.shared.note_feature(ServerFeature::Create2, false);
-            self.calls.wait(call, now + self.timeout);
-            // The server closes it anyway, or it would answer a later request before this one.
-            return Err(NO_CREATE2);
-        }
-        self.note_feature(call.request.op(), error);
         // The body of an error is empty, or means nothing to a client.
         let reply = match error {
             None => Reply::parse(call.request.op(), body),
@@ -140,9 +143,7 @@ impl Session {
         match (&call.request, error) {
             (Request::RemoveWatches(remove), None) => self.forget(remove),
             (Request::Sync(_), None) => self.calls.synced(),
-            (request, Some(_)) if !is_lost(error) && call.reply_to.ticket().is_none() => {
-                self.abandon(request)
-            }
+            (_, Some(_)) if unserved(error).is_ok() => self.abandon(&call),
             _ => {}
         }
         if let Some(ticket) = call.reply_to.ticket() {
@@ -166,7 +167,7 @@ impl Session {
         }
         // Not before the caller is a user of the watch: a watch without users is removed.
         self.settle_watch(now, &call.request, error);
-        if is_lost(error) { Err(LOST) } else { Ok(()) }
+        unserved(error)
     }
 
     /// Notes what the answer says about the server. Of create2, which is frequent, the first answer of a connection says all.
@@ -175,6 +176,11 @@ impl Session {
         let has = error != Some(ErrorCode::Unimplemented);
         if feature == ServerFeature::Create2 && self.has_create2.replace(has) == Some(has) {
             return;
+        }
+        // Servers that know the others know create2, whatever a multi has said.
+        if has && self.has_create2 == Some(false) {
+            self.has_create2 = Some(true);
+            self.shared.note_feature(ServerFeature::Create2, true);
         }
         self.shared.note_feature(feature, has);
     }
@@ -194,14 +200,16 @@ impl Session {
         }
     }
 
-    /// If `request` was to restore watches, it has failed. Their users get an error instead of waiting for ever.
-    pub(super) fn abandon(&mut self, request: &Request) {
-        let lost: SetWatches2 = match request {
+    /// If `call` was to restore watches, it has failed. Their users get an error instead of waiting for ever. A feed, whose
+    /// request is about its own watches, learns it by the reply.
+    pub(super) fn abandon(&mut self, call: &Submission) {
+        let lost: SetWatches2 = match &call.request {
+            _ if call.reply_to.ticket().is_some() => return,
             Request::SetWatches(all) => all.clone().into(),
             Request::SetWatches2(all) => (**all).clone(),
             _ => return,
         };
-        tracing::warn!("the server refused to restore watches; they end with WatchRemoved");
+        tracing::warn!("the server does not restore watches; they end with WatchRemoved");
         for (kind, paths) in [
             (WatcherType::Data, lost.data),
             (WatcherType::Data, lost.exist),
@@ -229,12 +237,16 @@ impl Session {
     ) -> Result<(), ProtocolViolation> {
         let max = self.settings.max_reply;
         let header: ReplyHeader = jute::parse(header)?;
-        let Some(InFlight { mut call, .. }) = self.calls.answered(header.xid, header.error_code()) else {
+        let Some((_, InFlight { sent, mut call, .. })) = self.answered(now, &header) else {
             return Err(ProtocolViolation("a frame that is larger than max_reply and no reply"));
         };
+        if header.error_code().is_none() {
+            self.contacted(sent);
+        }
         // The watch it has set has no user.
         self.settle_watch(now, &call.request, header.error_code());
         call.fail(true, |context| Error::ReplyTooLarge { context, size, max });
+        self.leave_if_idle(now);
         Ok(())
     }
 }
@@ -247,6 +259,16 @@ const NO_CREATE2: ProtocolViolation =
 
 const UNAUTHENTICATED: ProtocolViolation =
     ProtocolViolation("the server serves only clients that have authenticated");
+
+/// The error of a connection whose server has not served this session, nor counted a request as a sign of life. It closes the
+/// connection.
+fn unserved(error: Option<ErrorCode>) -> Result<(), ProtocolViolation> {
+    match error {
+        error if is_lost(error) => Err(LOST),
+        Some(ErrorCode::SessionClosedRequireSaslAuth) => Err(UNAUTHENTICATED),
+        _ => Ok(()),
+    }
+}
 
 /// Whether the server does not have this session. The next handshake shows whether another one does.
 pub(super) fn is_lost(error: Option<ErrorCode>) -> bool {

@@ -39,7 +39,8 @@ use supervisor::Supervisor;
 /// reported, and the next session begins from there. An old session that waits for the servers is ended as `Expired` then.
 ///
 /// Nothing else ends a session early: while no server can be reached, the present one stays, however long that takes, unless
-/// [`expire_locally`](ConnectOptions::expire_locally) is set. Refused credentials end `Sessions`, as they would be refused again.
+/// [`expire_locally`](ConnectOptions::expire_locally) is set. Refused credentials end `Sessions`, as they would be refused again. So
+/// do a closure that panics, and at the first attempt all else that is `InvalidTarget`, as files of TLS that cannot be used.
 ///
 /// ```no_run
 /// use zoolet_client::{Client, Sessions};

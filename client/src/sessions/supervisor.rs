@@ -19,7 +19,7 @@ use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::options::ConnectOptions;
 use crate::state::SessionState;
-use crate::transport::{SharedTransport, Transport};
+use crate::transport::Transport;
 
 /// The pause before the next attempt to open a session doubles from the first to the longest. The client that is being
 /// opened has tried every server for its connect timeout before.
@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 pub(super) struct Supervisor {
     options: ConnectOptions,
-    transport: SharedTransport,
+    transport: Transport,
     broadcast: Arc<Broadcast>,
     publish: watch::Sender<Standing>,
     /// Who waits for the close; the channel is closed when the last handle is gone.
@@ -40,6 +40,15 @@ pub(super) struct Supervisor {
     epoch: u64,
     /// Attempts and short sessions in a row.
     failures: u32,
+}
+
+impl Drop for Supervisor {
+    /// Its runtime may be shut down before it ends.
+    fn drop(&mut self) {
+        if !matches!(*self.publish.borrow(), Standing::Ended(_)) {
+            self.end(Error::Closed(ErrorContext::local("connect", "")));
+        }
+    }
 }
 
 /// Who waits for a close; `None` if the last handle was dropped.
@@ -66,7 +75,7 @@ impl Supervisor {
         Self {
             clock: options.clock.clone(),
             options,
-            transport: SharedTransport::new(transport),
+            transport,
             broadcast,
             publish,
             close_requests,
@@ -136,13 +145,26 @@ impl Supervisor {
                 }
                 Err(error) => error,
             };
-            let Error::Unreachable { hosts, .. } = &error else {
-                return Err(SupervisionEnd::Failed(error));
+            let is_first = self.number == 1 && self.failures == 0;
+            let hosts = match &error {
+                Error::Unreachable { hosts, .. } => &hosts[..],
+                // It was granted, and expired before a server accepted its identities.
+                Error::SessionExpired(_) => &[],
+                // It was valid before. Files of TLS may be in the middle of a change.
+                Error::InvalidTarget(_) if !is_first => &[],
+                _ => return Err(SupervisionEnd::Failed(error)),
             };
-            if self.broadcast.seen() > Zxid(0) && hosts.iter().any(may_be_behind) {
+            let seen = self.broadcast.seen();
+            if seen > Zxid(0) && hosts.iter().any(may_be_behind) {
                 let fresh = fresh_session(self.fresh_options(self.number), self.transport.share());
                 if let Ok(Some(fresh)) = self.unless_closed(fresh).await? {
-                    return Ok(self.adopt(fresh));
+                    // No server would ever resume it.
+                    if fresh.found < seen && self.options.session.resume.take().is_some() {
+                        self.announce(SessionsState::Lost(SessionState::Expired), None, None);
+                    }
+                    if self.options.session.resume.is_none() {
+                        return Ok(self.adopt(fresh));
+                    }
                 }
             }
             tracing::warn!(%error, "no session; trying again");
@@ -187,7 +209,7 @@ impl Supervisor {
     /// if it is not, after a pause.
     fn wait_until_behind(&self, client: &Client) -> impl Future<Output = Option<FreshSession>> + use<> {
         let (client, clock) = (client.clone(), self.clock.clone());
-        let (options, transport) = (self.fresh_options(self.number + 1), self.transport.clone());
+        let (options, transport) = (self.fresh_options(self.number + 1), self.transport.share());
         async move {
             client.shared.wait_for(|state| state == SessionState::Disconnected).await;
             let timeout = client.session_timeout();
@@ -198,7 +220,7 @@ impl Supervisor {
             if !client.shared.unreachable_hosts().iter().any(may_be_behind) {
                 return None;
             }
-            let fresh = fresh_session(options, transport.share()).await.ok().flatten()?;
+            let fresh = fresh_session(options, transport).await.ok().flatten()?;
             // A server that is up to date: the session reaches it too.
             (fresh.found < client.last_zxid()).then_some(fresh)
         }

@@ -12,7 +12,7 @@ use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use zoolet_clock::Clock;
 
 use super::SrvRecord;
 
@@ -63,13 +63,17 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// `NotFound` if it has none, otherwise what the last name server has answered.
-pub(super) async fn look_up(name: Arc<str>, servers: Vec<SocketAddr>) -> io::Result<Vec<SrvRecord>> {
+pub(super) async fn look_up(
+    name: Arc<str>,
+    servers: Vec<SocketAddr>,
+    clock: Clock,
+) -> io::Result<Vec<SrvRecord>> {
     let asking = Asking::at(servers).await?;
     let query = SrvQuery::new(&name)?;
     let mut last = io::Error::other("there is no name server to ask");
     for _ in 0..asking.attempts {
         for &server in &asking.servers {
-            let answer = timeout(asking.timeout, query.ask(server)).await;
+            let answer = clock.timeout(asking.timeout, query.ask(server)).await;
             match answer.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer"))) {
                 Ok(records) => return Ok(records),
                 // The answer of all.

@@ -9,15 +9,17 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
+use zoolet_clock::Clock;
 
 pub(crate) use self::lookup::check_name;
 use self::lookup::look_up;
+use crate::locked::locked;
 use crate::transport::Host;
 
 /// One SRV record.
@@ -37,9 +39,11 @@ pub(crate) struct SrvSource {
     name: Arc<str>,
     /// Who is asked: the name servers of the system if empty.
     pub(crate) servers: Vec<SocketAddr>,
+    pub(crate) clock: Clock,
     rng: StdRng,
     /// In progress; goes on with the next attempt, should this one time out.
     lookup: Option<Lookup>,
+    waiting: Arc<Waiting>,
     /// Whether the latest lookup has failed.
     failing: bool,
 }
@@ -49,8 +53,10 @@ impl SrvSource {
         Self {
             name: name.into(),
             servers: Vec::new(),
+            clock: Clock::tokio(),
             rng: StdRng::from_os_rng(),
             lookup: None,
+            waiting: Arc::default(),
             failing: false,
         }
     }
@@ -66,10 +72,15 @@ impl SrvSource {
 
     /// The hosts in the order of one round.
     pub(crate) fn poll_hosts(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<Host>>> {
-        let (name, servers) = (&self.name, &self.servers);
-        let lookup = self.lookup.get_or_insert_with(|| Box::pin(look_up(Arc::clone(name), servers.clone())));
-        let records = ready!(lookup.as_mut().poll(cx));
+        let (name, servers, clock) = (&self.name, &self.servers, &self.clock);
+        let lookup = self
+            .lookup
+            .get_or_insert_with(|| Box::pin(look_up(Arc::clone(name), servers.clone(), clock.clone())));
+        self.waiting.add(cx.waker());
+        let waker = Arc::clone(&self.waiting).into();
+        let records = ready!(lookup.as_mut().poll(&mut Context::from_waker(&waker)));
         self.lookup = None;
+        waker.wake();
         let failed_before = std::mem::replace(&mut self.failing, records.is_err());
         match &records {
             // Attempts go on for ever, so what has been reported already is not repeated.
@@ -81,6 +92,26 @@ impl SrvSource {
             let records = in_order(records, &mut self.rng);
             records.iter().map(|record| Host::new(&record.target, record.port)).collect()
         }))
+    }
+}
+
+/// Who waits for a lookup. Sessions that share the hosts share it, and a future wakes only who polled it last.
+#[derive(Default)]
+struct Waiting(Mutex<Vec<Waker>>);
+
+impl Waiting {
+    fn add(&self, waker: &Waker) {
+        let mut waiting = locked(&self.0);
+        if !waiting.iter().any(|other| other.will_wake(waker)) {
+            waiting.push(waker.clone());
+        }
+    }
+}
+
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        let waiting = std::mem::take(&mut *locked(&self.0));
+        waiting.into_iter().for_each(Waker::wake);
     }
 }
 

@@ -1,6 +1,12 @@
-//! The order of records.
+//! The order of records, and how long a lookup lasts.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Wake;
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::sync::oneshot;
 
 use super::*;
 
@@ -40,4 +46,58 @@ fn a_weight_of_zero_is_chosen_rarely_and_among_equals_everybody_is() {
     assert!((1..DRAWS / 50).contains(&rare["a"]), "{rare:?}");
     let equal = firsts_of([0, 0]);
     assert!(equal["a"].abs_diff(equal["b"]) < DRAWS / 20, "{equal:?}");
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+#[test]
+fn every_session_that_waits_for_a_lookup_is_woken_by_it() {
+    let mut source = SrvSource::new("_zk._tcp.example.com");
+    let (answer, lookup) = oneshot::channel();
+    source.lookup = Some(Box::pin(async { lookup.await.expect("an answer") }));
+    let sessions = [(); 2].map(|()| Arc::new(Woken(AtomicBool::new(false))));
+    for session in &sessions {
+        let waker = Arc::clone(session).into();
+        assert!(source.poll_hosts(&mut Context::from_waker(&waker)).is_pending());
+    }
+    answer.send(Ok(vec![record(1, 1, "a")])).expect("it waits");
+    assert!(sessions.iter().all(|session| session.0.load(SeqCst)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_server_that_is_silent_is_waited_for_by_the_clock_of_the_client() {
+    let server = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    let mut source = SrvSource::new("_zk._tcp.example.com");
+    let clock = Clock::manual();
+    source.clock = clock.clone();
+    source.servers = vec![server.local_addr().expect("an address")];
+    let mut hosts = std::pin::pin!(std::future::poll_fn(|cx| source.poll_hosts(cx)));
+    let asked = async { server.recv(&mut [0; 512]).await.expect("a question") };
+    tokio::select! {
+        biased;
+        _ = &mut hosts => panic!("no time has passed"),
+        _ = asked => {}
+    }
+    tokio::select! {
+        biased;
+        _ = &mut hosts => panic!("no time has passed"),
+        () = tokio::time::sleep(Duration::from_secs(100)) => {}
+    }
+    let advancing = async {
+        loop {
+            clock.advance(Duration::from_secs(1)).expect("a manual clock");
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        found = &mut hosts => assert_eq!(found.expect_err("no answer").kind(), io::ErrorKind::TimedOut),
+        () = advancing => {}
+    }
 }

@@ -16,14 +16,17 @@ const OVERHEAD: usize = 8 + 8 + 5 * 4;
 /// The requests that set every watch of `table` again, in the order of the paths. Servers report at once what changed
 /// after `last_seen`. No request is longer than `max_request`, unless a single path is.
 ///
-/// A request with persistent watches is a setWatches2, which servers know since 3.6; the others are a setWatches.
+/// Persistent watches are in a setWatches2, which servers know since 3.6, and all others in a setWatches: they survive an older
+/// server.
 pub(crate) fn restore(table: &WatchTable, last_seen: Zxid, max_request: usize) -> Vec<Request> {
     let most = CHUNK.min(max_request.saturating_sub(OVERHEAD));
     let (mut requests, mut open, mut bytes) = (Vec::new(), empty(last_seen), 0);
     for kind in WatchKind::ALL {
         for (path, entry) in table.entries(kind) {
             let length = path.len() + 4;
-            if bytes > 0 && bytes + length > most {
+            let persists = matches!(kind, WatchKind::Persistent | WatchKind::Recursive);
+            let are_others = persists && open.persistent.is_empty() && open.recursive.is_empty();
+            if bytes > 0 && (are_others || bytes + length > most) {
                 requests.push(request(mem::replace(&mut open, empty(last_seen))));
                 bytes = 0;
             }

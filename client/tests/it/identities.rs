@@ -1,11 +1,13 @@
 //! Identities that a server refuses.
 
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use zoolet_client::{Client, Error, ErrorCode, SessionState};
 use zoolet_proto::{Reply, Request, records};
 
-use crate::common::{connected, listener};
+use crate::common::{connected, connected_with, listener};
 
 fn auth(credentials: &'static str) -> Request {
     let scheme = Some("digest".into());
@@ -56,4 +58,30 @@ async fn a_refused_identity_is_always_an_error_of_connect() {
             );
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_identity_is_the_error_whatever_failed_before() {
+    let (connect, mut listener) = listener();
+    let dials = AtomicUsize::new(0);
+    let connect = move || {
+        let dialing = (dials.fetch_add(1, Relaxed) != 1).then(&connect);
+        async move { dialing.ok_or(io::ErrorKind::Unsupported)?.await }
+    };
+    let server = async {
+        let mut peer = listener.accept().await;
+        peer.next().await.expect("the identity");
+        drop(peer);
+        let mut peer = listener.accept().await;
+        let (xid, _) = peer.next().await.expect("the identity");
+        peer.error(xid, ErrorCode::AuthFailed).await;
+    };
+    let (refused, ()) = tokio::join!(Client::options().auth("digest", "u:p").connect(connect), server);
+    assert!(matches!(refused, Err(Error::AuthFailed(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_leave_room_for_what_every_session_sends_and_reads() {
+    let (zk, mut peer, _listener) = connected_with(Client::options().max_request(0).max_reply(0)).await;
+    tokio::join!(async { zk.close().await.expect("closed") }, peer.expect_close());
 }

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use zoolet_client::{Acl, Client, Clock, ConnectOptions, Error, ErrorCode, Perms, SessionState, WatcherType};
 use zoolet_proto::{Reply, Stat};
 
-use crate::common::{TIMEOUT, connected, connected_with, listener};
+use crate::common::{SESSION, TIMEOUT, connected, connected_with, listener, until};
 
 /// Shorter than the least time for one attempt, so that none times out.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(900);
@@ -365,9 +365,11 @@ fn logged() -> (Log, tracing::subscriber::DefaultGuard) {
 async fn another_session_timeout_than_asked_for_is_logged_once() {
     let (log, _logging) = logged();
     for (asked, times) in [(TIMEOUT, 0), (TIMEOUT / 2, 1)] {
-        let (_zk, peer, mut listener) = connected_with(Client::options().session_timeout(asked)).await;
+        let (zk, peer, mut listener) = connected_with(Client::options().session_timeout(asked)).await;
         drop(peer);
-        let _again = listener.accept().await;
+        drop(listener.accept().await);
+        listener.connection().await.grant_session_as(SESSION, asked).await;
+        until(|| zk.session_timeout() == asked).await;
         let lines = log.lines();
         let warned: Vec<_> = lines.iter().filter(|line| line.contains("another session timeout")).collect();
         assert_eq!(warned.len(), times, "{lines:#?}");

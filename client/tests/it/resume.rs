@@ -84,6 +84,19 @@ async fn a_dropped_attempt_does_not_close_the_session_that_it_is_granted_later()
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_attempt_that_is_given_up_before_its_identity_is_accepted_does_not_close_the_session() {
+    let (connect, mut listener) = listener();
+    let options = resuming().auth("digest", "u:p").connect_timeout(Duration::from_secs(2));
+    let server = async {
+        let mut peer = listener.accept().await;
+        assert!(matches!(peer.next().await, Some((_, Request::Auth(_)))));
+        assert_eq!(peer.next().await, None);
+    };
+    let (refused, ()) = tokio::join!(options.connect(connect), server);
+    assert!(matches!(refused, Err(Error::Unreachable { .. })));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resumed_session_is_closed_like_any_other() {
     let (zk, mut peer, _listener) = connected_with(resuming()).await;
     let closing = zk.close();

@@ -143,7 +143,7 @@ async fn run(seed: u64) -> Record {
         };
         peer.grant_session().await;
         // The watches, and the requests of the tasks that missed something.
-        serve(&mut peer, 1 + 2 * MANY, &mut frames).await;
+        serve(&mut peer, 2 + 2 * MANY, &mut frames).await;
     }
     let close = zk.close();
     serve(&mut peer, 1, &mut frames).await;

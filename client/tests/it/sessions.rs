@@ -1,5 +1,7 @@
 //! One session after the other: what is carried over, what is reported, and when the past has changed.
 
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
@@ -9,7 +11,7 @@ use zoolet_client::{
 };
 use zoolet_proto::{Reply, Request, records};
 
-use crate::common::{Listener, Peer, TIMEOUT, listener};
+use crate::common::{Listener, Peer, SESSION, TIMEOUT, listener};
 
 const SECOND: SessionId = SessionId(0x78);
 
@@ -94,7 +96,7 @@ async fn a_change_has_its_time_its_session_and_its_reason() {
     drop(peer);
     let lost = changes.next().await.expect("a change");
     assert_eq!(lost.since - began, Duration::from_secs(1));
-    assert_eq!((lost.session, lost.session), (connected.session, crate::common::SESSION));
+    assert_eq!((lost.session, lost.session), (connected.session, SESSION));
     assert_eq!(lost.reason.as_deref(), Some("the server closed the connection"));
     assert_eq!(sessions.state().state, SessionsState::Disconnected);
 }
@@ -251,4 +253,75 @@ async fn a_session_that_is_resumed_is_resumed_once() {
     assert_eq!(request.session, SessionId(0));
     let (opening, lost) = (SessionsState::Opening, SessionsState::Lost(SessionState::Expired));
     assert_eq!(next(&mut changes, 3).await, [(1, opening), (1, lost), (1, SessionsState::Connected)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_to_be_resumed_is_replaced_by_no_other_unless_the_servers_went_back() {
+    for found in [40, 39] {
+        let options = options().resume(SESSION, b"sixteen bytes...".to_vec()).last_zxid(Zxid(40));
+        let (sessions, mut listener) = open(options);
+        let mut changes = sessions.changes();
+        let mut peer = listener.accept_if(|request| request.last_zxid_seen == Zxid(0)).await;
+        answer_with(&mut peer, found).await;
+        let (opening, connected) = ((1, SessionsState::Opening), (1, SessionsState::Connected));
+        if found == 40 {
+            peer.expect_close().await;
+            let _peer = listener.accept_if(|request| request.session == SESSION).await;
+            assert_eq!(next(&mut changes, 2).await, [opening, connected]);
+        } else {
+            let lost = (1, SessionsState::Lost(SessionState::Expired));
+            let reset = (1, SessionsState::EpochReset { seen: Zxid(40), found: Zxid(39) });
+            assert_eq!(next(&mut changes, 4).await, [opening, lost, reset, connected]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_expires_before_its_identity_is_accepted_is_followed_by_another() {
+    let (sessions, mut listener) = open(options().auth("digest", "user:secret"));
+    let mut peer = listener.accept().await;
+    peer.next().await.expect("the identity");
+    drop(peer);
+    listener.connection().await.refuse().await;
+    let mut peer = listener.connection().await;
+    assert_eq!(peer.grant_session_as(SECOND, TIMEOUT).await.session, SessionId(0));
+    let (xid, _) = peer.next().await.expect("the identity");
+    peer.reply(xid, Reply::Empty).await;
+    assert_eq!(sessions.client().await.expect("a session").session_id(), SECOND);
+}
+
+/// As files of TLS that are in the middle of a change.
+#[tokio::test(start_paused = true)]
+async fn a_target_that_was_valid_once_ends_nothing_later() {
+    let (connect, mut listener) = listener();
+    let dials = AtomicUsize::new(0);
+    let connect = move || {
+        let dialing = (dials.fetch_add(1, Relaxed) != 2).then(&connect);
+        async move { dialing.ok_or(io::ErrorKind::Unsupported)?.await }
+    };
+    let sessions = Sessions::open(options(), connect).expect("a runtime");
+    drop(listener.accept().await);
+    listener.connection().await.refuse().await;
+    listener.connection().await.grant_session_as(SECOND, TIMEOUT).await;
+    assert_eq!(sessions.term_after(1).await.expect("a session").client.session_id(), SECOND);
+}
+
+#[test]
+fn the_end_of_the_runtime_ends_the_changes() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let first = runtime().expect("a runtime");
+    let (sessions, mut changes, _peer) = first.block_on(async {
+        let (sessions, mut listener) = open(options());
+        let peer = listener.accept().await;
+        sessions.client().await.expect("a session");
+        let changes = sessions.changes();
+        (sessions, changes, peer)
+    });
+    drop(first);
+    runtime().expect("a runtime").block_on(async {
+        let all = async { while changes.next().await.is_some() {} };
+        timeout(TIMEOUT, all).await.expect("they end");
+        assert_eq!(sessions.state().state, SessionsState::Ended);
+        assert!(matches!(sessions.client().await, Err(Error::Closed(_))));
+    });
 }

@@ -75,6 +75,22 @@ fn a_create_that_3_4_does_not_know_is_executed_as_the_one_it_knows() {
 }
 
 #[test]
+fn such_a_create_is_executed_in_its_place() {
+    for leave in [false, true] {
+        let mut harness = Harness::up();
+        let (_before, _create) = (harness.call(get("/a")), harness.call(create2("/a")));
+        let _after = harness.call(get("/b"));
+        harness.session.handle_command(harness.now, DriverCommand::Servers { hosts: 1, leave });
+        let _last = harness.call(get("/c"));
+        harness.frames();
+        harness.refuse_at(2, -1, ErrorCode::Unimplemented);
+        harness.connect();
+        let plain = Request::Create(record("/a", CreateMode::EphemeralSequential));
+        assert_eq!(harness.sent(), [get("/a"), plain, get("/b"), get("/c")]);
+    }
+}
+
+#[test]
 fn a_multi_with_such_a_create_is_executed_as_one_without() {
     let mut harness = Harness::up();
     let ops = |op: fn(Create) -> Op| Request::Multi(vec![op(record("/a", CreateMode::Persistent))]);
@@ -94,6 +110,28 @@ fn a_multi_with_such_a_create_is_executed_as_one_without() {
 }
 
 #[test]
+fn a_failed_multi_at_a_server_that_knows_create2_is_no_sign_of_an_old_one() {
+    let mut harness = Harness::up();
+    harness.call(create2("/a"));
+    harness.reply(1, 1, Reply::Created2("/a0000000000".into(), Stat::default()));
+    let mut multi = harness.call(Request::Multi(vec![Op::Create2(record("/a", CreateMode::Persistent))]));
+    harness.refuse(2, ErrorCode::MarshallingError);
+    assert_eq!(multi.error().code(), Some(ErrorCode::MarshallingError));
+    assert_eq!(harness.shared.supports(ServerFeature::Create2), Some(true));
+}
+
+#[test]
+fn an_answer_to_something_newer_shows_that_a_server_knows_create2_after_all() {
+    let mut harness = at_3_4();
+    harness.call(add_watch("/p", 0));
+    harness.reply(harness.last_xid(), 1, Reply::WatchAdded);
+    assert_eq!(harness.shared.supports(ServerFeature::Create2), Some(true));
+    harness.frames();
+    harness.call(create2("/b"));
+    assert_eq!(harness.sent(), [create2("/b")]);
+}
+
+#[test]
 fn what_else_3_4_does_not_know_is_refused_without_its_word() {
     let mut harness = at_3_4();
     let container = Request::CreateContainer(record("/c", CreateMode::Container));
@@ -107,6 +145,53 @@ fn what_else_3_4_does_not_know_is_refused_without_its_word() {
     assert_eq!(harness.sent(), [get_watched("/a")], "the watch that nobody uses is not removed");
     harness.event(9, EventType::NodeDataChanged, "/a");
     assert_eq!(harness.state(), SessionState::Connected);
+}
+
+#[test]
+fn one_shot_watches_survive_a_server_that_has_no_persistent_ones() {
+    let mut harness = Harness::new(SessionSettings { hosts: 2, ..settings() });
+    connect(&mut harness, "new");
+    let mut calls = [harness.call(get_watched("/w")), harness.call(add_watch("/p", 0))];
+    harness.reply(1, 1, data());
+    harness.reply(2, 1, Reply::WatchAdded);
+    let (mut watch, stream) = (calls[0].watch(), calls[1].stream());
+    harness.cut();
+    harness.frames();
+    harness.connect();
+    let sent = harness.sent();
+    assert!(matches!(&sent[..], [Request::SetWatches(_), Request::SetWatches2(_)]), "{sent:?}");
+    // Ahead of the answer to the other, before it closes the connection.
+    harness.refuse_at(Xid::SET_WATCHES.0, -1, ErrorCode::Unimplemented);
+    assert!(matches!(next(&stream), Some(WatchUpdate::Missed)));
+    assert!(matches!(next(&stream), Some(WatchUpdate::Ended(Error::WatchRemoved(_)))));
+    harness.cut();
+    harness.connect();
+    assert_eq!(harness.sent(), [set_watches(1, &["/w"])]);
+    harness.event(2, EventType::NodeDataChanged, "/w");
+    assert!(matches!(event_of(&mut watch), Some(Ok(EventType::NodeDataChanged))));
+}
+
+#[test]
+fn a_server_that_is_known_to_have_no_persistent_watches_is_not_asked_for_them_again() {
+    let mut harness = Harness::new(SessionSettings { hosts: 2, ..settings() });
+    connect(&mut harness, "old");
+    harness.call(add_watch("/p", 0));
+    harness.refuse_at(1, -1, ErrorCode::Unimplemented);
+    harness.cut();
+    connect(&mut harness, "new");
+    let mut call = harness.call(add_watch("/p", 0));
+    harness.reply(harness.last_xid(), 1, Reply::WatchAdded);
+    let stream = call.stream();
+    harness.cut();
+    while harness.session.wanted_link() != WantedLink::Dialing {
+        harness.pass(MS);
+    }
+    harness.session.handle_dialing(Some("old".into()));
+    harness.frames();
+    harness.connect();
+    assert_eq!(harness.sent(), []);
+    assert!(matches!(next(&stream), Some(WatchUpdate::Missed)));
+    assert!(matches!(next(&stream), Some(WatchUpdate::Ended(Error::WatchRemoved(_)))));
 }
 
 #[test]

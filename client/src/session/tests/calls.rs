@@ -153,3 +153,15 @@ fn a_refused_multi_reports_the_operation_that_failed() {
     assert_eq!((error.failed_operation(), error.code()), (Some(1), Some(ErrorCode::NoNode)));
     assert!(!error.may_have_applied());
 }
+
+#[test]
+fn a_request_that_a_server_refuses_for_want_of_an_identity_is_no_sign_of_life() {
+    let mut harness = Harness::up();
+    let contact = harness.shared.last_contact();
+    harness.pass(MS);
+    let mut read = harness.call(get("/a"));
+    harness.refuse_at(1, 0, ErrorCode::SessionClosedRequireSaslAuth);
+    assert_eq!(read.error().code(), Some(ErrorCode::SessionClosedRequireSaslAuth));
+    assert_eq!(harness.shared.last_contact(), contact);
+    assert_eq!(harness.state(), SessionState::Disconnected, "the server closes it anyway");
+}

@@ -164,6 +164,20 @@ fn one_shot_watches_of_a_feed_are_set_by_reads_and_in_bulk() {
 }
 
 #[test]
+fn a_request_of_a_feed_that_is_too_long_ends_no_watch_of_another_handle() {
+    let mut harness = Harness::up();
+    let mut feed = harness.feed_below("");
+    let mut call = harness.call(get_watched("/w"));
+    harness.reply(1, 1, data());
+    let mut watch = call.watch();
+    let data = vec!["/w".into(), "/long".repeat(200)];
+    let watches = FeedRequest::SetWatches { since: Zxid(1), data, absent: vec![], children: vec![] };
+    harness.ask(&feed, 0, 1, watches);
+    assert!(read(&mut feed)[1].contains("the limit is"));
+    assert!(event_of(&mut watch).is_none());
+}
+
+#[test]
 fn a_feed_that_is_not_read_is_bounded_and_says_where_events_are_missing() {
     let mut harness = Harness::up();
     let mut feed = harness.feed_below("");
@@ -175,7 +189,11 @@ fn a_feed_that_is_not_read_is_bounded_and_says_where_events_are_missing() {
     harness.ask(&feed, 0, 2, data_of("/a"));
     harness.reply(2, 30_000, data());
     harness.event(30_001, EventType::NodeDataChanged, "/a");
-    harness.event(30_002, EventType::NodeDataChanged, "/a");
+    for ping in 0..10 {
+        harness.event(30_002 + ping, EventType::NodeDataChanged, "/a");
+        harness.pass(THIRD);
+        harness.reply(-2, 30_002 + ping, Reply::Empty);
+    }
     let items = read(&mut feed);
     assert_eq!(items.len(), FEED_CAPACITY + 3);
     assert_eq!(items[FEED_CAPACITY..], ["Missed", "2 at 30000: data", "Missed"]);

@@ -255,3 +255,14 @@ fn a_session_that_a_server_serves_or_has_never_granted_is_not_given_up_locally()
     }
     assert_eq!(harness.state(), SessionState::Connected);
 }
+
+#[test]
+fn watches_do_not_keep_the_session_open() {
+    let mut harness = Harness::up();
+    let mut call = harness.call(get_watched("/a"));
+    harness.reply(1, 1, data());
+    let watch = call.watch();
+    drop(std::mem::replace(&mut harness.handles, mpsc::unbounded_channel().0));
+    assert!(matches!(harness.commands.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
+    drop(watch);
+}

@@ -223,3 +223,97 @@ fn a_server_that_is_left_and_does_not_answer_is_given_up_as_any_other() {
     harness.pass(TIMEOUT);
     assert!(matches!(write.error(), Error::ConnectionLoss(_)));
 }
+
+#[test]
+fn a_close_follows_what_waits_for_the_next_server_while_one_is_left() {
+    for is_dropped in [false, true] {
+        let mut harness = Harness::up();
+        let _read = harness.call(get("/a"));
+        harness.session.handle_command(harness.now, leave());
+        let mut write = harness.call(set("/b"));
+        harness.sent();
+        if is_dropped {
+            harness.session.encode_last_close(harness.now);
+            assert_eq!(harness.sent(), [set("/b"), Request::CloseSession]);
+            continue;
+        }
+        let mut close = harness.close();
+        assert_eq!(harness.sent(), [set("/b"), Request::CloseSession]);
+        harness.reply(1, 4, data());
+        harness.reply(2, 5, Reply::Stat(Stat::default()));
+        assert!(write.outcome().expect("an outcome").is_ok());
+        harness.reply(3, 6, Reply::Empty);
+        assert!(close.outcome().expect("an outcome").is_ok());
+    }
+}
+
+#[test]
+fn a_session_may_end_while_its_server_is_left() {
+    let mut harness = Harness::up();
+    let _read = harness.call(get("/a"));
+    harness.session.handle_command(harness.now, leave());
+    let mut close = harness.close();
+    harness.reply(1, 4, data());
+    harness.reply(2, 5, Reply::Empty);
+    assert!(close.outcome().expect("an outcome").is_ok());
+
+    let mut harness = Harness::up();
+    let _identity = harness.call(auth("u:p"));
+    harness.session.handle_command(harness.now, leave());
+    harness.refuse(Xid::AUTH.0, ErrorCode::AuthFailed);
+    assert_eq!(harness.state(), SessionState::AuthFailed);
+}
+
+#[test]
+fn a_server_that_is_left_is_so_after_a_reply_that_is_too_large_and_shows_its_zxid() {
+    let mut harness = Harness::up();
+    let mut read = harness.call(get("/a"));
+    harness.session.handle_command(harness.now, leave());
+    let mut later = harness.call(get("/b"));
+    harness.sent();
+    harness.oversize(1, 7);
+    assert!(matches!(read.error(), Error::ReplyTooLarge { .. }));
+    assert_eq!(harness.state(), SessionState::Disconnected);
+    assert_eq!(harness.connect().last_zxid_seen, Zxid(7));
+    assert_eq!(harness.sent(), [get("/b")]);
+    harness.reply(2, 8, data());
+    assert!(later.outcome().expect("an outcome").is_ok());
+}
+
+#[test]
+fn calls_that_wait_while_a_server_is_left_stay_behind_those_that_it_does_not_answer() {
+    let mut harness = Harness::up();
+    let _sync = harness.call(sync("/a"));
+    harness.session.handle_command(harness.now, leave());
+    let _read = harness.call(get("/a"));
+    harness.cut();
+    harness.sent();
+    harness.connect();
+    assert_eq!(harness.sent(), [sync("/a"), get("/a")]);
+}
+
+#[test]
+fn a_sync_that_nobody_awaits_is_replaced_if_it_waits_too_long_for_a_connection() {
+    let mut harness = Harness::up();
+    harness.cut();
+    drop(harness.call(sync("/a")));
+    harness.pass(TIMEOUT - MS);
+    let _read = harness.call(get("/a"));
+    harness.pass(MS);
+    harness.connect();
+    assert_eq!(harness.sent(), [sync("/"), get("/a")]);
+}
+
+#[test]
+fn a_removal_of_watches_that_was_sent_before_its_connection_was_lost_may_have_applied() {
+    for is_closed in [false, true] {
+        let mut harness = Harness::up();
+        let mut removal = harness.call_within(remove("/a", 2), Some(THIRD));
+        harness.cut();
+        match is_closed {
+            true => harness.session.give_up(None),
+            false => harness.pass(THIRD),
+        }
+        assert!(removal.error().may_have_applied());
+    }
+}

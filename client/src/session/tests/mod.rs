@@ -21,6 +21,7 @@ use crate::chroot::Chroot;
 use crate::command::{CallOutcome, DriverCommand, ReplyExtra, ReplyTo, Submission};
 use crate::error::Error;
 use crate::features::KnownFeatures;
+use crate::server_list::ServerList;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{Watch, WatchStream, WatchUpdate};
 
@@ -153,6 +154,10 @@ fn settings() -> SessionSettings {
 
 impl Harness {
     fn new(settings: SessionSettings) -> Self {
+        Self::with_servers(settings, None)
+    }
+
+    fn with_servers(settings: SessionSettings, servers: Option<ServerList>) -> Self {
         let clock = Clock::manual();
         let now = clock.now();
         let rng = StdRng::seed_from_u64(settings.seed);
@@ -161,7 +166,7 @@ impl Harness {
             usize::MAX,
             settings.session_timeout,
             clock,
-            None,
+            servers,
             rng,
             KnownFeatures::default(),
         ));
@@ -263,6 +268,14 @@ impl Harness {
 
     fn refuse_at(&mut self, xid: i32, zxid: i64, code: ErrorCode) {
         self.frame(|out| Reply::Empty.encode_frame(ReplyHeader::error(Xid(xid), Zxid(zxid), code), out));
+    }
+
+    /// A reply with a body that is larger than is read.
+    fn oversize(&mut self, xid: i32, zxid: i64) {
+        let mut wire = BytesMut::new();
+        Reply::Empty.encode_frame(ReplyHeader::ok(Xid(xid), Zxid(zxid)), &mut wire);
+        let handled = self.session.handle_oversize(self.now, &wire[frame::PREFIX..], 1 << 20);
+        handled.expect("a reply to a request");
     }
 
     fn event(&mut self, zxid: i64, kind: EventType, path: &str) {

@@ -108,13 +108,15 @@ fn a_granting_answer_replaces_the_connection_and_completes_the_next_handshake() 
     let asked = harness.now;
     harness.session.handle_probe_connected(asked);
     harness.pass(MS);
-    let epoch = harness.session.epoch();
+    let generation = harness.session.generation();
     assert!(harness.session.handle_probe_answered(harness.now, &framed(&connect_response(6, false))));
-    assert_ne!(harness.session.epoch(), epoch);
+    assert_ne!(harness.session.generation(), generation);
     assert_eq!(
         (harness.session.wanted_link(), harness.state()),
         (WantedLink::Up, SessionState::Disconnected)
     );
+    let reason = harness.shared.last_failure().map(|failure| failure.to_string());
+    assert_eq!(reason.as_deref(), Some("left for a server that takes writes"));
     let mut write = harness.call(set("/a"));
     harness.sent();
     harness.session.handle_frame(harness.now, &framed(&connect_response(6, false))).expect("a session");

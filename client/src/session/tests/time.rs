@@ -1,6 +1,7 @@
 //! Pings, silence, back-off, leases.
 
 use super::*;
+use crate::transport::IntoTransport;
 
 #[test]
 fn an_idle_session_pings_every_third_of_its_timeout() {
@@ -267,4 +268,18 @@ fn an_identity_that_a_server_accepts_is_no_sign_of_life() {
     let _read = harness.call(get("/a"));
     harness.reply(harness.last_xid(), 5, data());
     assert_eq!(harness.shared.last_contact(), contact + 3 * MS);
+}
+
+#[test]
+fn every_host_of_a_list_that_another_session_has_replaced_is_tried_without_a_pause() {
+    let servers = "a,b".into_transport().expect("a list").servers().expect("hosts");
+    let mut harness =
+        Harness::with_servers(SessionSettings { hosts: 2, ..settings() }, Some(servers.clone()));
+    servers.update("a,b,c,d", None, &mut StdRng::seed_from_u64(7)).expect("a list");
+    for _ in 0..4 {
+        harness.session.handle_timeout(harness.now);
+        assert_eq!(harness.session.wanted_link(), WantedLink::Dialing);
+        harness.session.handle_dialing(Some(servers.next().0.label));
+        harness.cut();
+    }
 }
