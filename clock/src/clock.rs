@@ -228,8 +228,9 @@ impl Clock {
         ActivityGuard::of(self.as_manual().ok())
     }
 
-    /// What must finish before a manual clock moves on: the waits that it woke, until their task waits for another time or
-    /// drops them, and the [activity guards](Clock::begin_activity). 0 for every other clock.
+    /// What must finish before a manual clock moves on: the waits that it woke, until their task polls or drops them, or if they
+    /// are [internal](Sleep::internal) waits for another time; and the [activity guards](Clock::begin_activity). 0 for every other
+    /// clock.
     pub fn pending_wakeups(&self) -> usize {
         self.as_manual().map_or(0, |manual| manual.pending_wakeups())
     }
