@@ -72,7 +72,8 @@ impl Clock {
     }
 
     /// This clock, with [`Clock::unix_millis`] and [`Clock::wall_millis`] starting at `unix`, the time since the Unix epoch,
-    /// instead of at the machine's wall-clock time, which is not read again. A repeatable simulation needs this.
+    /// instead of at the machine's wall-clock time, which is not read again, and without suspensions of the machine. A repeatable
+    /// simulation needs this.
     ///
     /// Earlier clones keep their own count.
     #[must_use]
@@ -228,8 +229,9 @@ impl Clock {
         ActivityGuard::of(self.as_manual().ok())
     }
 
-    /// What must finish before a manual clock moves on: the waits that it woke, until their task waits for another time or
-    /// drops them, and the [activity guards](Clock::begin_activity). 0 for every other clock.
+    /// What must finish before a manual clock moves on: the waits that it woke, until their task polls or drops them, or if they
+    /// are [internal](Sleep::internal) waits for another time; and the [activity guards](Clock::begin_activity). 0 for every other
+    /// clock.
     pub fn pending_wakeups(&self) -> usize {
         self.as_manual().map_or(0, |manual| manual.pending_wakeups())
     }
@@ -253,7 +255,8 @@ impl Clock {
         match &self.source {
             ClockSource::System(machine) | ClockSource::Tokio(machine) => {
                 let awake = self.awake();
-                (awake, machine.suspended(awake.saturating_duration_since(self.start)))
+                let elapsed = awake.saturating_duration_since(self.start);
+                (awake, if self.follows_wall { machine.suspended(elapsed) } else { Duration::ZERO })
             }
             ClockSource::Manual(manual) => manual.times(),
         }
@@ -309,7 +312,22 @@ fn hint(clock: &str) -> &'static str {
 mod tests {
     use std::cell::Cell;
 
-    use super::stands_still;
+    use super::*;
+
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    #[test]
+    fn a_suspension_of_the_machine_does_not_count_on_a_clock_with_a_given_start() {
+        let mut machine = MachineTime::begin();
+        machine.start_boot =
+            machine.start_boot.map(|boot| boot.checked_sub(Duration::from_secs(30)).unwrap());
+        let start = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        let source = ClockSource::Tokio(Arc::new(machine));
+        let clock = Clock { source, start, unix_start: Duration::ZERO, follows_wall: true };
+        let soon = start + Duration::from_secs(25);
+        assert!(clock.now() > soon);
+        let given = clock.starting_at(Duration::ZERO);
+        assert!(given.now() < soon && given.wall_ahead() == 0);
+    }
 
     #[test]
     fn a_time_that_stands_still_is_told_from_one_that_runs_and_the_question_ends() {

@@ -14,7 +14,7 @@ const LOOK_EVERY: u64 = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct MachineTime {
     start: Instant,
-    start_boot: Option<Duration>,
+    pub(crate) start_boot: Option<Duration>,
     pub(crate) start_wall: Duration,
     /// How long the machine was suspended, in nanoseconds.
     suspended: AtomicU64,

@@ -26,10 +26,10 @@ struct ManualState {
     suspended: Duration,
     sleepers: BTreeMap<(Instant, SleeperId), Sleeper>,
     activities: usize,
-    /// Counts moves, new waits and activities.
+    /// Counts moves, and the begin and end of waits and activities.
     changes: u64,
     abandoned: Option<Abandoned>,
-    /// The waits that were woken and have neither continued nor ended.
+    /// The waits that were woken, until their task has seen it, or for an internal one until it continues or ends.
     woken: BTreeSet<SleeperId>,
     last_id: u64,
 }
@@ -75,7 +75,9 @@ impl ActivityGuard {
 impl Drop for ActivityGuard {
     fn drop(&mut self) {
         if let Some(clock) = &self.0 {
-            clock.lock().activities -= 1;
+            let mut state = clock.lock();
+            state.activities -= 1;
+            state.changes += 1;
         }
     }
 }
@@ -172,6 +174,11 @@ impl Manual {
     ) -> Polled {
         let mut state = self.lock();
         if state.now >= deadline {
+            // A caller may keep a finished wait. A task of Zoolet's own has done what it was for when it sets the next one.
+            if let Some(id) = id.take_if(|_| !name.is_internal()) {
+                state.woken.remove(&id);
+                state.changes += 1;
+            }
             return Polled::Ready;
         }
         if let Some(abandoned) = &state.abandoned {
@@ -196,6 +203,7 @@ impl Manual {
     pub(crate) fn forget(&self, deadline: Instant, id: SleeperId) {
         let mut state = self.lock();
         state.woken.remove(&id);
+        state.changes += 1;
         let sleeper = state.sleepers.remove(&(deadline, id));
         // After the lock is released: dropping a waker may drop a task, and with it other waits.
         drop(state);

@@ -17,7 +17,8 @@ use crate::wait::WaitName;
 
 /// A future that is ready when its deadline has passed, from [`Clock::sleep_until`](crate::Clock::sleep_until).
 ///
-/// Dropping it ends the wait. It may be polled after completion, and stays ready.
+/// Dropping it ends the wait. It may be polled after completion, and stays ready. The owner of a manual clock takes a wait that is
+/// over for [work in progress](Clock::pending_wakeups) until it is polled, reset or dropped.
 ///
 /// # Panics
 /// A wait for a manual clock panics if the clock is [abandoned](crate::Clock::abandon).

@@ -31,7 +31,8 @@ impl Clock {
         self.as_manual().ok()?.next_wait()
     }
 
-    /// Counts what happens to a manual clock: moves, waits that begin, and activity guards. 0 for every other clock.
+    /// Counts what happens to a manual clock: moves, and the begin and end of waits and of activity guards. 0 for every other
+    /// clock.
     pub fn changes(&self) -> u64 {
         self.as_manual().map_or(0, |manual| manual.changes())
     }

@@ -28,7 +28,7 @@ async fn a_manual_clock_stands_still_until_it_is_moved_and_wakes_the_tasks_that_
 #[tokio::test]
 async fn a_wakeup_is_pending_until_its_task_waits_for_something_else() {
     let clock = Clock::manual();
-    let mut sleep = clock.sleep(SECOND);
+    let mut sleep = clock.sleep(SECOND).internal("a driver");
     assert_eq!(futures_poll(&mut sleep).await, None);
     clock.advance(SECOND).unwrap();
     assert_eq!(clock.pending_wakeups(), 1);
@@ -39,6 +39,16 @@ async fn a_wakeup_is_pending_until_its_task_waits_for_something_else() {
     clock.advance(SECOND).unwrap();
     drop(sleep);
     assert_eq!(clock.pending_wakeups(), 0);
+}
+
+#[tokio::test]
+async fn a_finished_wait_that_its_caller_keeps_is_not_pending() {
+    let clock = Clock::manual();
+    let mut sleep = clock.sleep(SECOND);
+    assert_eq!(futures_poll(&mut sleep).await, None);
+    clock.advance(SECOND).unwrap();
+    assert_eq!((clock.pending_wakeups(), futures_poll(&mut sleep).await), (1, Some(())));
+    assert_eq!((clock.pending_wakeups(), futures_poll(&mut sleep).await), (0, Some(())));
 }
 
 #[tokio::test]

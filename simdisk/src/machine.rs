@@ -34,7 +34,7 @@ pub(crate) struct Machine {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct File {
-    /// As faults match it: the last name that it was given.
+    /// As faults match it: the last name that it was given, as far as the process knows.
     pub(crate) name: OsString,
     pub(crate) state: FileState,
     pub(crate) handles: usize,
@@ -96,6 +96,15 @@ impl Machine {
         self.crash_at = None;
         self.process += 1;
         self.collect();
+        // The last process may not have learnt what became of a rename, and a power loss takes names back.
+        for (name, target) in self.dirs.values().flat_map(|dir| dir.names()) {
+            if let NameTarget::File(file) = target {
+                let file = self.files.entry(file).or_default();
+                if file.name != name {
+                    Arc::make_mut(file).name = name.to_owned();
+                }
+            }
+        }
         self.process
     }
 
@@ -125,7 +134,10 @@ impl Machine {
         };
         for file in self.files.values_mut() {
             let survival = draw(&mut rng);
-            Arc::make_mut(file).state.lose_power(survival, &mut rng);
+            let state = &mut Arc::make_mut(file).state;
+            let before = state.allocated();
+            state.lose_power(survival, &mut rng);
+            self.free = self.free.map(|free| (free + before).saturating_sub(state.allocated()));
         }
         for dir in self.dirs.values_mut() {
             let survival = draw(&mut rng);

@@ -236,8 +236,11 @@ impl TestServer {
     }
 
     /// Waits until nothing happens before the clock moves: the server is idle, no bytes are in flight between it and the test
-    /// server's clients, and all tasks have run. This is exact in a current-thread runtime, the default of `#[tokio::test]`. In
-    /// others, a task that does not run for a millisecond counts as idle.
+    /// server's clients, and every other task of the runtime that can run has had eight turns in which it sent nothing and began or
+    /// ended no wait for the clock. In a runtime of several threads, a task that does not run for a millisecond counts as idle.
+    ///
+    /// What runs outside of tasks, by `spawn_blocking` or `tokio::fs`, is not seen unless
+    /// [`begin_activity`](zoolet_client::Clock::begin_activity) of the clock reports it.
     ///
     /// # Errors
     /// `NeverIdle` after 10 s of real time.

@@ -166,3 +166,40 @@ fn a_flipped_bit_stays_flipped() {
     assert_eq!(disk.flip(path("a"), 3, 0).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     assert_eq!(disk.flip(path("b"), 0, 0).unwrap_err().kind(), ErrorKind::NotFound);
 }
+
+#[test]
+fn a_power_loss_changes_the_free_space_by_the_room_that_it_takes_or_brings_back() {
+    let (disk, mut file) = disk_with("a");
+    disk.set_free_space(Some(2 * 4096));
+    file.write_at(&[1; 2 * 4096], 0).unwrap();
+    let check = |disk: &SimulatedDisk| {
+        for seed in 0..100 {
+            let disk = disk.fork().power_loss(seed);
+            let mut file = disk.open_to_write(&path("a")).unwrap();
+            file.write_at(&[2; 2 * 4096], 0).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            file.write_at(b"x", 2 * 4096).expect_err(&format!("seed {seed}: there is room for two pages"));
+        }
+    };
+    check(&disk);
+    file.sync().unwrap();
+    file.set_len(0).unwrap();
+    check(&disk);
+}
+
+#[test]
+fn faults_match_the_name_that_a_power_loss_or_a_crash_leaves() {
+    for seed in 0..50 {
+        let lost = SimulatedDisk::new(seed);
+        lost.write(path("a"), b"").unwrap();
+        let crashed = lost.fork();
+        lost.rename(&path("a"), &path("b")).unwrap();
+        crashed.crash_at(crashed.steps() + 1);
+        crashed.rename(&path("a"), &path("b")).unwrap_err();
+        for disk in [lost.power_loss(seed), crashed.kill()] {
+            let name = names(&disk).remove(0);
+            disk.place(DiskOp::SetLen.on(&name), DiskFault::Fail).unwrap();
+            let mut file = disk.open_to_write(&path(&name)).unwrap();
+            file.set_len(0).expect_err(&format!("seed {seed}: a fault of {name}"));
+        }
+    }
+}
