@@ -120,9 +120,12 @@ pub(super) fn write(request: &HttpRequest) -> Result<(), ApiError> {
         return Err(ApiError::forbidden("a write needs the header field X-Zoolet-Page"));
     }
     let Some(origin) = request.headers.get(ORIGIN) else { return Ok(()) };
-    // Not the scheme: a proxy may end TLS.
-    let authority = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, rest)| rest);
-    if authority.is_some() && authority == request.header(&HOST) {
+    let parts = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    // A proxy may end TLS, so what comes by HTTP may be of a page that came by HTTPS; the reverse is somebody on the way.
+    let is_own = parts.is_some_and(|(scheme, authority)| {
+        (scheme == "https" || !request.client.is_secure) && Some(authority) == request.header(&HOST)
+    });
+    if is_own {
         return Ok(());
     }
     Err(ApiError::forbidden("another site has asked for this"))
