@@ -40,8 +40,8 @@ pub(crate) struct Calls {
     /// Sent, in order.
     in_flight: VecDeque<InFlight>,
     last_xid: i32,
-    /// Whether a connection was lost under a write, or a sync that nobody awaits was lost or not sent. Later reads must show its effect,
-    /// which the next server may not have seen yet.
+    /// Whether a connection was lost under a write, or a sync that nobody awaits was lost or not sent. Later reads must show
+    /// its effect, which the next server may not have seen yet.
     owes_sync: bool,
     /// A lower bound of all deadlines. A call that is answered in time does not change it, so deadlines cost nothing until
     /// one of them may have passed.
@@ -80,8 +80,8 @@ impl Calls {
     }
 
     /// Removes the call that `xid` answers. This is the oldest one, except that a server may answer an auth packet, and a
-    /// request it does not know, ahead of others: of those that restore watches a setWatches2. `None` otherwise: replies have been lost, and their callers would wait
-    /// for ever. With its place, for [`Calls::put_back`].
+    /// request it does not know, ahead of others: of those that restore watches, a setWatches2. `None` otherwise: replies have
+    /// been lost, and their callers would wait for ever. With its place, for [`Calls::put_back`].
     pub(crate) fn answered(&mut self, xid: Xid, error: Option<ErrorCode>) -> Option<(usize, InFlight)> {
         let is_unknown = error == Some(ErrorCode::Unimplemented);
         let position = |is: fn(&InFlight, Xid) -> bool| self.in_flight.iter().position(|sent| is(sent, xid));

@@ -41,7 +41,8 @@ pub struct StateRestore {
     spool: Option<OwnSpool>,
 }
 
-/// A file that arrives, and the turn to have one. They end together, as the work on a file goes on when a future is dropped.
+/// A file that arrives, and the turn to have one. They end together, in this order: the work on a file goes on when a future is
+/// dropped, and the next one has the same name.
 type OwnSpool = (SnapshotSpool, OwnedMutexGuard<()>);
 
 /// Why the state was not restored.

@@ -11,6 +11,9 @@ use crate::disk::{Disk, DiskFile, files};
 use crate::error::{Damage, StorageError};
 use crate::options::Compression;
 
+/// Servers remove files with such a name when they start.
+const NAME: &str = ".zoolet-restore.tmp";
+
 /// No zxid of a snapshot may be greater: the server counts on after it.
 const GREATEST: Zxid = Zxid(i64::MAX >> 1);
 
@@ -38,18 +41,12 @@ pub struct SpooledState {
 }
 
 impl SnapshotSpool {
-    /// Creates the file in a directory. To be called by one at a time.
+    /// Creates the file in a directory, where at most one is at a time.
     ///
     /// # Errors
     /// If it cannot be created.
     pub fn create(disk: Arc<dyn Disk>, dir: &Path) -> Result<Self, StorageError> {
-        // Servers remove files with such names when they start. That of the restore before may be about to be removed.
-        let name = |n| dir.join(format!(".zoolet-restore-{n}.tmp"));
-        let mut n = 0;
-        while disk.open(&name(n)).is_ok() {
-            n += 1;
-        }
-        let path = name(n);
+        let path = dir.join(NAME);
         let file = disk.create(&path).map_err(StorageError::io("create", &path))?;
         Ok(Self { disk, path, file, len: 0 })
     }
