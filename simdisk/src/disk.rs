@@ -298,4 +298,20 @@ mod tests {
         let changes = format!("{machine:?}").matches("Change {").count();
         assert!(changes <= 1024, "{changes} changes of names");
     }
+
+    #[test]
+    fn what_a_power_loss_takes_of_one_file_is_not_free_if_another_gets_it_back() {
+        for seed in 0..100 {
+            let disk = SimulatedDisk::new(1);
+            disk.write("/a", [1; 2 * 4096]).unwrap();
+            disk.write("/b", []).unwrap();
+            disk.set_free_space(Some(0));
+            disk.create(Path::new("/a")).unwrap();
+            disk.create(Path::new("/b")).unwrap().write_at(&[1; 2 * 4096], 0).unwrap();
+            let disk = disk.power_loss(seed);
+            let machine = disk.machine();
+            let room = (2 * 4096_u64).saturating_sub(machine.allocated());
+            assert_eq!(machine.free, Some(room), "seed {seed}");
+        }
+    }
 }

@@ -132,13 +132,13 @@ impl Machine {
             (None, 2) => moment(rng),
             (None, _) => Survival::Torn,
         };
+        let before = self.allocated();
         for file in self.files.values_mut() {
             let survival = draw(&mut rng);
-            let state = &mut Arc::make_mut(file).state;
-            let before = state.allocated();
-            state.lose_power(survival, &mut rng);
-            self.free = self.free.map(|free| (free + before).saturating_sub(state.allocated()));
+            Arc::make_mut(file).state.lose_power(survival, &mut rng);
         }
+        let after = self.allocated();
+        self.free = self.free.map(|free| (free + before).saturating_sub(after));
         for dir in self.dirs.values_mut() {
             let survival = draw(&mut rng);
             Arc::make_mut(dir).lose_power(survival, &mut rng);
@@ -191,6 +191,11 @@ impl Machine {
             kept
         });
         self.free = self.free.map(|free| free + given_back);
+    }
+
+    /// The bytes of pages that all files take.
+    pub(crate) fn allocated(&self) -> u64 {
+        self.files.values().map(|file| file.state.allocated()).sum()
     }
 
     /// Whether an operation takes effect. One at which the machine stops may.
