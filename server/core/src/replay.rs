@@ -10,7 +10,7 @@ use zoolet_proto::{AclList, SessionId, Zxid, path};
 
 use crate::message::Millis;
 use crate::paths::is_below_root;
-use crate::tree::{Tree, track};
+use crate::tree::{Tree, tracked};
 use crate::txn::{Txn, TxnOp};
 use crate::znode::Znode;
 
@@ -67,9 +67,8 @@ impl Tree {
 
     fn replace_acl(&mut self, path: &str, acl: &AclList) {
         if let Some(node) = self.nodes.get_mut(path) {
-            track(&mut self.tracker, |tracker| tracker.before(node));
-            let old = std::mem::replace(&mut node.acl, self.acls.keep(acl));
-            track(&mut self.tracker, |tracker| tracker.after(node));
+            let keep = |node: &mut Znode| std::mem::replace(&mut node.acl, self.acls.keep(acl));
+            let old = tracked(&mut self.tracker, node, keep);
             self.acls.release(&old);
         }
     }

@@ -438,7 +438,7 @@ pub(crate) fn track(tracker: &mut Option<Box<ChangeTracker>>, notify: impl FnOnc
 
 /// Changes a znode but for its data, and reports that to the tracker.
 #[inline]
-fn tracked<T>(
+pub(crate) fn tracked<T>(
     tracker: &mut Option<Box<ChangeTracker>>,
     node: &mut Znode,
     change: impl FnOnce(&mut Znode) -> T,
