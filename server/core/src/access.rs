@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hashbrown::HashMap;
 use zoolet_proto::{Acl, AclList, ErrorCode, Perms};
 
-use crate::address::{Subnet, is_subnet, subnet, subnets_of};
+use crate::address::{Subnet, subnet, subnets_of};
 use crate::auth_config::{AuthConfig, AuthScheme};
 use crate::identity::{Identity, SASL_SUPER};
 use crate::x500_name::is_x500_name;
@@ -30,11 +30,10 @@ pub(crate) struct Granted<'l> {
 impl<'l> Granted<'l> {
     pub(crate) fn by(acl: &'l AclList, perms: Perms) -> Self {
         let entries = || acl.iter().filter(move |entry| entry.perms.intersects(perms));
-        let subnets = entries().filter(|entry| entry.scheme == "ip").filter_map(|entry| subnet(&entry.id));
-        Self {
-            ids: entries().map(|entry| (&*entry.scheme, &*entry.id)).collect(),
-            subnets: subnets.collect(),
-        }
+        let of_scheme = |scheme| entries().filter(move |entry| entry.scheme == scheme);
+        let mut ids: HashSet<_> = entries().map(|entry| (&*entry.scheme, &*entry.id)).collect();
+        ids.extend(of_scheme("sasl").next().map(|_| SASL_SUPER));
+        Self { ids, subnets: of_scheme("ip").filter_map(|entry| subnet(&entry.id)).collect() }
     }
 
     /// Whether a connection with these identities is among them.
@@ -42,10 +41,7 @@ impl<'l> Granted<'l> {
         ids.iter().any(|id| match id {
             Identity::Super => true,
             Identity::Ip(addr) => subnets_of(*addr).any(|subnet| self.subnets.contains(&subnet)),
-            id => id.authenticated().is_some_and(|id| {
-                self.ids.contains(&id)
-                    || (id == SASL_SUPER && self.ids.iter().any(|(scheme, _)| *scheme == "sasl"))
-            }),
+            id => id.authenticated().is_some_and(|id| self.ids.contains(&id)),
         })
     }
 }
@@ -139,7 +135,7 @@ fn is_valid(entry: &Acl, config: &AuthConfig) -> bool {
     match AuthScheme::from_name(&entry.scheme).filter(|scheme| config.knows(*scheme)) {
         // Java's split drops empty trailing parts, so `a:` has one part and `:b` has two.
         Some(AuthScheme::Digest) => entry.id.trim_end_matches(':').matches(':').count() == 1,
-        Some(AuthScheme::Ip) => is_subnet(&entry.id),
+        Some(AuthScheme::Ip) => subnet(&entry.id).is_some(),
         Some(AuthScheme::X509) => is_x500_name(&entry.id),
         Some(AuthScheme::Sasl) => is_principal(&entry.id),
         None => false,

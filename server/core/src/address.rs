@@ -6,11 +6,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// An address and the number of its bits that count, the leading ones. The others are zero.
 pub(crate) type Subnet = (IpAddr, u32);
 
-/// Whether `text` is `addr[/bits]`.
-pub(crate) fn is_subnet(text: &str) -> bool {
-    subnet(text).is_some()
-}
-
 /// Whether the entry `addr[/bits]` matches `peer`.
 pub(crate) fn ip_matches(entry: &str, peer: IpAddr) -> bool {
     subnet(entry).is_some_and(|(net, bits)| net == network(peer, bits))
@@ -39,7 +34,7 @@ pub(crate) fn ip_text(addr: IpAddr) -> String {
     }
 }
 
-/// What `addr[/bits]` stands for.
+/// What `addr[/bits]` stands for; `None` if the text is not that.
 pub(crate) fn subnet(text: &str) -> Option<Subnet> {
     let (addr, bits) = match text.split_once('/') {
         Some((addr, bits)) => (addr, Some(bits)),
@@ -125,7 +120,7 @@ mod tests {
             "FE80::A",
             "1::-1",
         ] {
-            assert!(is_subnet(text), "{text}");
+            assert!(subnet(text).is_some(), "{text}");
         }
         for text in [
             "",
@@ -153,7 +148,7 @@ mod tests {
             "g::",
             "fe80::1%eth0",
         ] {
-            assert!(!is_subnet(text), "{text}");
+            assert!(subnet(text).is_none(), "{text}");
         }
     }
 }
