@@ -138,11 +138,6 @@ impl LogReader {
         Self::new(disk.open(path).map_err(StorageError::io("open", path))?, path)
     }
 
-    /// The length of the file.
-    pub fn file_len(&self) -> u64 {
-        self.window.len()
-    }
-
     /// The next entry, or the end of the file.
     ///
     /// # Errors
