@@ -89,7 +89,8 @@ impl Storage {
     /// Takes the mark away that no log is needed, if there is a log now.
     fn note_begun_log(&mut self) -> Result<(), StorageError> {
         if !self.has_log && self.log.has_begun() {
-            marks::log_has_begun(&*self.disk, self.snapshots.path())?;
+            let Self { log, disk, snapshots, .. } = self;
+            log.unless_failed(|_| marks::log_has_begun(&**disk, snapshots.path()))?;
             self.has_log = true;
         }
         Ok(())
@@ -106,7 +107,8 @@ impl Storage {
             return Ok(());
         }
         // No log comes with the snapshot, and it needs none.
-        marks::complete(&*self.disk, self.snapshots.path(), &[self.last_zxid(), zxid])
+        let Self { log, disk, snapshots, .. } = self;
+        log.unless_failed(|log| marks::complete(&**disk, snapshots.path(), &[log.last_zxid(), zxid]))
     }
 
     /// Goes on after the transaction of a snapshot that is durable, for which [`begin_restore`](Self::begin_restore) has prepared.

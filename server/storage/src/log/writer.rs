@@ -146,7 +146,8 @@ impl LogWriter {
         self.unless_failed(Self::try_roll)
     }
 
-    fn unless_failed<T>(
+    /// Does a part of the writing, unless one has failed before. If it fails, every later one does.
+    pub(crate) fn unless_failed<T>(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
