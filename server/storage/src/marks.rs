@@ -80,9 +80,14 @@ pub(crate) fn check(
     Err(Damage::new(&layout.log_dir, reason, hint).into())
 }
 
-/// Writes the marks of a directory that a server is about to use, and removes those that are no longer true. That its snapshot needs
-/// no log is true until it has one: see [`log_has_begun`].
-pub(crate) fn update(disk: &dyn Disk, layout: &Layout, has_log: bool) -> Result<(), StorageError> {
+/// Writes the marks of a directory that a server is about to use, and removes those that are no longer true. Its snapshot needs no
+/// log if it has none that is not empty, until it has one: see [`log_has_begun`]. The last transaction is `last`.
+pub(crate) fn update(
+    disk: &dyn Disk,
+    layout: &Layout,
+    has_log: bool,
+    last: Zxid,
+) -> Result<(), StorageError> {
     let (snapshots, log) = (&layout.snapshot_dir, &layout.log_dir);
     if layout.is_split() {
         // First the one by which the log is known, so that no crash leaves the other one alone.
@@ -93,7 +98,11 @@ pub(crate) fn update(disk: &dyn Disk, layout: &Layout, has_log: bool) -> Result<
         remove(disk, snapshots, LOG_DIR)?;
         remove(disk, snapshots, DATA_DIR)?;
     }
-    if has_log { remove(disk, snapshots, COMPLETE) } else { Ok(()) }
+    match last {
+        _ if has_log => remove(disk, snapshots, COMPLETE),
+        Zxid(0) => Ok(()),
+        last => complete(disk, snapshots, &[last]),
+    }
 }
 
 /// Notes that there is a log after a snapshot that needed none. To be called before its first transaction is acknowledged: from

@@ -1,11 +1,12 @@
 //! The names in a data directory: what is a log, a snapshot or nothing of ours, and what shows that it is the wrong directory.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use zoolet_proto::Zxid;
 
 use crate::disk::files::list;
-use crate::disk::{Disk, DiskEntry};
+use crate::disk::{DirLock, Disk, DiskEntry};
 use crate::error::{Damage, StorageError};
 use crate::options::StorageOptions;
 use crate::recovery::RecoveryWarning;
@@ -134,6 +135,26 @@ impl Layout {
     pub(crate) fn dirs(&self) -> impl Iterator<Item = &Path> {
         let log_dir = self.is_split().then_some(&*self.log_dir);
         std::iter::once(&*self.snapshot_dir).chain(log_dir)
+    }
+
+    /// Locks the directories, and creates them before if `create` is set.
+    pub(crate) fn lock(&self, disk: &dyn Disk, create: bool) -> Result<Vec<DirLock>, StorageError> {
+        let mut locks = Vec::new();
+        for dir in self.dirs() {
+            if create {
+                disk.create_dir(dir).map_err(StorageError::io("create", dir))?;
+            }
+            let lock = disk.lock(dir).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => {
+                    let hint = "create it, or leave datadir.autocreate out";
+                    Damage::new(dir, "there is no such directory, and datadir.autocreate is false", hint)
+                        .into()
+                }
+                _ => StorageError::io("lock", dir)(error),
+            })?;
+            locks.push(lock.ok_or_else(|| StorageError::InUse(dir.to_owned()))?);
+        }
+        Ok(locks)
     }
 
     /// Whether log and snapshots have a directory each.

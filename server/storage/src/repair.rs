@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zoolet_proto::Zxid;
 
-use crate::disk::{DirLock, Disk, files};
+use crate::disk::{Disk, files};
 use crate::error::{Damage, StorageError};
 use crate::marks::{self, NoLog};
 use crate::names::{ACCEPTED_EPOCH, CURRENT_EPOCH, Layout};
@@ -65,7 +65,9 @@ pub fn copy(
     let config = tree.get("/zookeeper/config").and_then(|node| node.data());
     let names_members = config.is_some_and(|config| config.starts_with(b"server."));
 
-    let _locks = begin(&**target, &target_layout)?;
+    let _locks = target_layout.lock(&**target, true)?;
+    // Another process may have been quicker.
+    check_empty(&**target, &target_layout)?;
     let snapshots = SnapshotDir::new(Arc::clone(target), to);
     let header = tree.begin_snapshot();
     let zxid = header.zxid;
@@ -107,16 +109,4 @@ fn check_empty(disk: &dyn Disk, layout: &Layout) -> Result<(), StorageError> {
         }
     }
     Ok(())
-}
-
-/// Creates the directories, and locks them.
-fn begin(disk: &dyn Disk, layout: &Layout) -> Result<Vec<DirLock>, StorageError> {
-    let mut locks = Vec::new();
-    for dir in layout.dirs() {
-        disk.create_dir(dir).map_err(StorageError::io("create", dir))?;
-        locks.push(files::lock(disk, dir)?);
-    }
-    // Another process may have been quicker.
-    check_empty(disk, layout)?;
-    Ok(locks)
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{DirLock, Disk, DiskEntry};
+use super::{Disk, DiskEntry};
 use crate::error::StorageError;
 
 /// The entries of a directory, sorted by name; none if it does not exist.
@@ -16,12 +16,6 @@ pub(crate) fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<DiskEntry>, Storag
             Ok(entries)
         }
     }
-}
-
-/// Locks a directory.
-pub(crate) fn lock(disk: &dyn Disk, dir: &Path) -> Result<DirLock, StorageError> {
-    let lock = disk.lock(dir).map_err(StorageError::io("lock", dir))?;
-    lock.ok_or_else(|| StorageError::InUse(dir.to_owned()))
 }
 
 /// The beginning of a file, at most `most` bytes; `None` if there is no such file.

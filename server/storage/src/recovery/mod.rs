@@ -8,14 +8,13 @@ mod epochs;
 mod replay;
 mod report;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::Tree;
 
-use crate::disk::{DirLock, Disk, files};
+use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::marks::{self, NoLog};
 use crate::names::{Layout, Listing};
@@ -70,7 +69,7 @@ pub fn open_with(
     let layout = Layout::new(&options);
     // Before anything is created: it may be the wrong directory.
     layout.list(&*disk)?;
-    let locks = lock(&*disk, &options, &layout)?;
+    let locks = layout.lock(&*disk, options.create_directories)?;
     let listing = layout.list(&*disk)?;
     marks::check(&*disk, &layout, &listing, NoLog::Refused)?;
     let mut findings = Recovery::new(&*disk, &options, &layout, &listing, None, &mut meter).run()?;
@@ -79,9 +78,9 @@ pub fn open_with(
     }
     repair(&*disk, &layout, &listing, &findings)?;
     check_writable(&*disk, &layout)?;
-    // Those that are removed have no transaction.
     let has_log = listing.logs.len() > findings.repairs.remove.len();
-    marks::update(&*disk, &layout, has_log)?;
+    marks::update(&*disk, &layout, has_log, findings.recovered.report.last_zxid)?;
+    remove_empty_logs(&*disk, &layout, &findings.repairs.remove)?;
     let snapshots = SnapshotDir::new(Arc::clone(&disk), &options);
     if let Some(path) = &findings.valid {
         snapshots.add_valid(path);
@@ -232,23 +231,6 @@ impl<'r, 'm> Recovery<'r, 'm> {
     }
 }
 
-fn lock(disk: &dyn Disk, options: &StorageOptions, layout: &Layout) -> Result<Vec<DirLock>, StorageError> {
-    let mut locks = Vec::new();
-    for dir in layout.dirs() {
-        if options.create_directories {
-            disk.create_dir(dir).map_err(StorageError::io("create", dir))?;
-        }
-        locks.push(files::lock(disk, dir).map_err(|error| match error {
-            StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                let hint = "create it, or leave datadir.autocreate out";
-                Damage::new(dir, "there is no such directory, and datadir.autocreate is false", hint).into()
-            }
-            error => error,
-        })?);
-    }
-    Ok(locks)
-}
-
 /// The damage of a newer snapshot is the cause of what is wrong with the log after an older one.
 fn with_skipped(error: StorageError, skipped: &[(Zxid, Damage)]) -> StorageError {
     match (error, skipped.first()) {
@@ -289,7 +271,7 @@ fn repair(
     listing: &Listing,
     findings: &Findings,
 ) -> Result<(), StorageError> {
-    let Repairs { cut, remove, sync, last_batch, .. } = &findings.repairs;
+    let Repairs { cut, sync, last_batch, .. } = &findings.repairs;
     if let Some((path, offset)) = cut {
         let mut file = disk.open_to_write(path).map_err(StorageError::io("open", path))?;
         file.set_len(*offset).map_err(StorageError::io("cut", path))?;
@@ -308,13 +290,24 @@ fn repair(
     }
     // Of an empty directory the snapshot 0 that Apache did not finish.
     let unfinished = listing.snapshots.iter().filter(|_| findings.is_new).map(|file| &file.path);
-    for path in remove.iter().chain(&listing.leftovers).chain(unfinished) {
+    for path in listing.leftovers.iter().chain(unfinished) {
         disk.remove(path).map_err(StorageError::io("remove", path))?;
     }
     for dir in layout.dirs() {
         disk.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
     }
     Ok(())
+}
+
+/// To be called after a mark says that the snapshot needs no log, if none is left: the next start would miss it.
+fn remove_empty_logs(disk: &dyn Disk, layout: &Layout, logs: &[PathBuf]) -> Result<(), StorageError> {
+    for path in logs {
+        disk.remove(path).map_err(StorageError::io("remove", path))?;
+    }
+    if logs.is_empty() {
+        return Ok(());
+    }
+    disk.sync_dir(&layout.log_dir).map_err(StorageError::io("sync", &layout.log_dir))
 }
 
 fn sync_file(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {

@@ -8,7 +8,8 @@ use zoolet_server_core::Owner;
 use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
 use zoolet_storage::disk::Disk;
 use zoolet_storage::{
-    Damage, RecoveryWarning, SnapshotSpool, Storage, StorageError, StorageOptions, copy, open, read, verify,
+    Damage, Durability, RecoveryWarning, SnapshotSpool, Storage, StorageError, StorageOptions, copy, open,
+    read, verify,
 };
 
 use super::support::{Writer, crashes, files, options, path};
@@ -239,20 +240,39 @@ fn copied() -> (SimulatedDisk, StorageOptions) {
 /// The first file of a log may be there and have nothing. The next start removes it, and the copy still needs none.
 #[test]
 fn a_copy_whose_log_has_begun_with_nothing_starts_again_and_again() {
-    let (disk, options) = copied();
-    let mut server = Writer::open_with(&disk, options.clone());
-    disk.keep_history();
-    server.set_until(6);
-    drop(server);
-    for (how, disk) in crashes(&disk) {
+    for durability in [Durability::Sync, Durability::Os] {
+        let (disk, mut options) = copied();
+        options.durability = durability;
+        let mut server = Writer::open_with(&disk, options.clone());
         disk.keep_history();
-        open_on(&disk, options.clone()).unwrap_or_else(|error| panic!("{how}: {error}"));
-        for (then, disk) in crashes(&disk) {
-            open_on(&disk, options.clone()).unwrap_or_else(|error| panic!("{how}, then {then}: {error}"));
+        server.set_until(6);
+        // A step more, of which the commit is before.
+        disk.create(Path::new("/other")).unwrap();
+        drop(server);
+        for (how, disk) in crashes(&disk) {
+            disk.keep_history();
+            open_on(&disk, options.clone()).unwrap_or_else(|error| panic!("{how}: {error}"));
+            for (then, disk) in crashes(&disk) {
+                let opened = open_on(&disk, options.clone());
+                opened.unwrap_or_else(|error| panic!("{durability:?}, {how}, then {then}: {error}"));
+            }
+            let disk = disk.kill();
+            let opened = open_on(&disk, options.clone());
+            opened.unwrap_or_else(|error| panic!("{durability:?}, {how}, then at the end: {error}"));
         }
-        let disk = disk.kill();
-        open_on(&disk, options.clone()).unwrap_or_else(|error| panic!("{how}, then at the end: {error}"));
     }
+}
+
+#[test]
+fn after_a_mark_that_cannot_be_removed_nothing_more_is_acknowledged() {
+    let (disk, options) = copied();
+    disk.place(DiskOp::Remove.on(".zoolet-complete").nth(1), DiskFault::Fail).unwrap();
+    let mut server = Writer::open_with(&disk, options);
+    server.create("/b", Owner::PERSISTENT);
+    let error = server.storage.commit().unwrap_err();
+    assert!(matches!(error, StorageError::Io { action: "remove", .. }), "{error}");
+    let error = server.storage.commit().unwrap_err();
+    assert!(matches!(error, StorageError::Failed(_)), "{error}");
 }
 
 #[test]
