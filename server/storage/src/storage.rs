@@ -37,6 +37,7 @@ pub struct Storage {
     loaded_snapshot: Option<Zxid>,
     /// Whether there is a log. Until then a snapshot may be marked as all of the data.
     pub(crate) has_log: bool,
+    failure: Option<String>,
     _locks: Vec<DirLock>,
 }
 
@@ -63,6 +64,7 @@ impl Storage {
             is_scattered: report.replayed > 0 && report.log_files > MAX_LOG_FILES,
             loaded_snapshot: report.snapshot.as_ref().map(|(_, zxid)| *zxid),
             has_log: true,
+            failure: None,
             _locks: locks,
         }
     }
@@ -72,7 +74,7 @@ impl Storage {
     /// # Errors
     /// If it cannot be written, or has no place in the log.
     pub fn append(&mut self, txn: &Txn) -> Result<(), StorageError> {
-        self.bytes += self.log.append(txn)?;
+        self.bytes += self.unless_failed(|storage| storage.log.append(txn))?;
         self.txns += 1;
         Ok(())
     }
@@ -82,15 +84,16 @@ impl Storage {
     /// # Errors
     /// If it cannot be written or synced. It may be on disk in part.
     pub fn commit(&mut self) -> Result<(), StorageError> {
-        self.log.commit()?;
-        self.note_begun_log()
+        self.unless_failed(|storage| {
+            storage.log.commit()?;
+            storage.note_begun_log()
+        })
     }
 
     /// Takes the mark away that no log is needed, if there is a log now.
     fn note_begun_log(&mut self) -> Result<(), StorageError> {
         if !self.has_log && self.log.has_begun() {
-            let Self { log, disk, snapshots, .. } = self;
-            log.unless_failed(|_| marks::log_has_begun(&**disk, snapshots.path()))?;
+            marks::log_has_begun(&*self.disk, self.snapshots.path())?;
             self.has_log = true;
         }
         Ok(())
@@ -107,8 +110,9 @@ impl Storage {
             return Ok(());
         }
         // No log comes with the snapshot, and it needs none.
-        let Self { log, disk, snapshots, .. } = self;
-        log.unless_failed(|log| marks::complete(&**disk, snapshots.path(), &[log.last_zxid(), zxid]))
+        self.unless_failed(|Self { disk, snapshots, log, .. }| {
+            marks::complete(&**disk, snapshots.path(), &[log.last_zxid(), zxid])
+        })
     }
 
     /// Goes on after the transaction of a snapshot that is durable, for which [`begin_restore`](Self::begin_restore) has prepared.
@@ -116,9 +120,7 @@ impl Storage {
     /// # Errors
     /// If what was appended before cannot be written or synced.
     pub fn go_on_after(&mut self, zxid: Zxid) -> Result<(), StorageError> {
-        self.log.go_on_after(zxid)?;
-        (self.txns, self.bytes, self.is_scattered) = (0, 0, false);
-        Ok(())
+        self.unless_failed(|storage| storage.log.go_on_after(zxid))
     }
 
     /// Whether the directory is that of an ensemble member: its zxids must stay in their epoch.
@@ -145,15 +147,17 @@ impl Storage {
     /// # Errors
     /// As [`commit`](Self::commit). It syncs even if the options say not to.
     pub fn roll(&mut self) -> Result<(), StorageError> {
-        self.log.roll()?;
-        self.note_begun_log()?;
+        self.unless_failed(|storage| {
+            storage.log.roll()?;
+            storage.note_begun_log()
+        })?;
         (self.txns, self.bytes, self.is_scattered) = (0, 0, false);
         Ok(())
     }
 
     /// What makes the next log file ready, if it is time for that. Syncs are faster in such a file.
     pub fn spare_job(&mut self) -> Option<SpareJob> {
-        self.log.spare_job()
+        if self.failure.is_some() { None } else { self.log.spare_job() }
     }
 
     /// Takes the file that a job has made, for the time after the next [`roll`](Self::roll).
@@ -174,5 +178,15 @@ impl Storage {
     /// The snapshots of the directory.
     pub fn snapshots(&self) -> SnapshotDir {
         self.snapshots.clone()
+    }
+
+    fn unless_failed<T>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        if let Some(reason) = &self.failure {
+            return Err(StorageError::Failed(reason.clone()));
+        }
+        run(self).inspect_err(|error| self.failure = Some(error.to_string()))
     }
 }

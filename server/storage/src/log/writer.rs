@@ -27,8 +27,9 @@ const TEMPORARY: &str = ".zoolet-log.tmp";
 
 /// Writes the log.
 ///
-/// What is appended is durable after [`LogWriter::commit`]. After the first error every call fails: what is on disk is then unknown,
-/// and a write that is repeated could succeed without what came before it.
+/// What is appended is durable after [`LogWriter::commit`]. It must not be called again after an error, which
+/// [`Storage`](crate::Storage) sees to: what is on disk is then unknown, and a write that is repeated could succeed without what came
+/// before it.
 #[derive(Debug)]
 pub struct LogWriter {
     disk: Arc<dyn Disk>,
@@ -51,7 +52,6 @@ pub struct LogWriter {
     /// Whether the transaction after the last one of an epoch is refused. A server without an ensemble counts on into the next epoch,
     /// which nobody minds unless the directory has files that say which epoch it is.
     pub(crate) keeps_epoch: bool,
-    failure: Option<String>,
 }
 
 /// The file that is written to.
@@ -90,14 +90,13 @@ impl LogWriter {
             batch: Vec::new(),
             last,
             keeps_epoch: false,
-            failure: None,
         }
     }
 
     /// Ends the file, and goes on after a later transaction than the last one: a snapshot of it is durable, and nothing before it is
     /// needed. What is between them is in no log, so that nobody takes an older snapshot and the log after it for the same history.
     pub fn go_on_after(&mut self, zxid: Zxid) -> Result<(), StorageError> {
-        self.unless_failed(Self::try_roll)?;
+        self.roll()?;
         self.last = self.last.max(zxid);
         Ok(())
     }
@@ -116,7 +115,7 @@ impl LogWriter {
     pub fn spare_job(&mut self) -> Option<SpareJob> {
         let log = self.file.as_ref()?;
         let is_due = self.spare_is_due && self.spare.is_none() && log.end > self.pre_alloc / SPARE_AFTER;
-        if !is_due || self.pre_alloc == 0 || self.durability != Durability::Sync || self.failure.is_some() {
+        if !is_due || self.pre_alloc == 0 || self.durability != Durability::Sync {
             return None;
         }
         self.spare_is_due = false;
@@ -133,35 +132,6 @@ impl LogWriter {
 
     /// Appends a transaction to the batch, and returns the bytes of its entry.
     pub fn append(&mut self, txn: &Txn) -> Result<u64, StorageError> {
-        self.unless_failed(|log| log.try_append(txn))
-    }
-
-    /// Writes the batch, and makes it durable.
-    pub fn commit(&mut self) -> Result<(), StorageError> {
-        self.unless_failed(Self::try_commit)
-    }
-
-    /// Ends the file. The next transaction begins a new one.
-    pub fn roll(&mut self) -> Result<(), StorageError> {
-        self.unless_failed(Self::try_roll)
-    }
-
-    /// Does a part of the writing, unless one has failed before. If it fails, every later one does.
-    pub(crate) fn unless_failed<T>(
-        &mut self,
-        run: impl FnOnce(&mut Self) -> Result<T, StorageError>,
-    ) -> Result<T, StorageError> {
-        if let Some(reason) = &self.failure {
-            return Err(StorageError::Failed(reason.clone()));
-        }
-        let result = run(self);
-        if let Err(error) = &result {
-            self.failure = Some(error.to_string());
-        }
-        result
-    }
-
-    fn try_append(&mut self, txn: &Txn) -> Result<u64, StorageError> {
         let unloggable = |reason| StorageError::Unloggable { zxid: txn.zxid, reason };
         if !follows(self.last, txn.zxid) {
             return Err(unloggable(format!("it does not follow {}", self.last)));
@@ -188,6 +158,35 @@ impl LogWriter {
         Ok((self.batch.len() - start) as u64)
     }
 
+    /// Writes the batch, and makes it durable.
+    pub fn commit(&mut self) -> Result<(), StorageError> {
+        self.write_batch()?;
+        let Some(log) = &mut self.file else { return Ok(()) };
+        match self.durability {
+            Durability::Sync => {
+                log.sync()?;
+                log.batch_start = log.end;
+            }
+            // The whole file is one batch: after a power loss any part of it may be missing.
+            Durability::Os => log.begin_write(),
+        }
+        if self.size_limit.is_some_and(|limit| log.end > limit) {
+            self.roll()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file. The next transaction begins a new one.
+    pub fn roll(&mut self) -> Result<(), StorageError> {
+        self.write_batch()?;
+        // Even if transactions are not synced: only the last file may have a torn end.
+        if let Some(mut log) = self.file.take() {
+            log.sync()?;
+            self.length_before = Some(log.end);
+        }
+        Ok(())
+    }
+
     /// Begins a batch, and the file if there is none.
     fn begin_batch(&mut self, first: Zxid) -> Result<(), StorageError> {
         self.write_batch()?;
@@ -201,33 +200,6 @@ impl LogWriter {
         };
         log.sync()?;
         log.batch_start = log.end;
-        Ok(())
-    }
-
-    fn try_commit(&mut self) -> Result<(), StorageError> {
-        self.write_batch()?;
-        let Some(log) = &mut self.file else { return Ok(()) };
-        match self.durability {
-            Durability::Sync => {
-                log.sync()?;
-                log.batch_start = log.end;
-            }
-            // The whole file is one batch: after a power loss any part of it may be missing.
-            Durability::Os => log.begin_write(),
-        }
-        if self.size_limit.is_some_and(|limit| log.end > limit) {
-            self.try_roll()?;
-        }
-        Ok(())
-    }
-
-    fn try_roll(&mut self) -> Result<(), StorageError> {
-        self.write_batch()?;
-        // Even if transactions are not synced: only the last file may have a torn end.
-        if let Some(mut log) = self.file.take() {
-            log.sync()?;
-            self.length_before = Some(log.end);
-        }
         Ok(())
     }
 

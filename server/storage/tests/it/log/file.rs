@@ -12,7 +12,7 @@ use zoolet_server_core::{Millis, Txn, TxnOp};
 use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
 use zoolet_storage::disk::{Disk, DiskFile};
 use zoolet_storage::log::{Fault, LogEnd, LogEntry, LogItem, LogReader, LogWriter};
-use zoolet_storage::{Durability, StorageError, StorageOptions};
+use zoolet_storage::{Durability, StorageError, StorageOptions, open};
 
 const DIR: &str = "/data/version-2";
 const LOG: &str = "/data/version-2/log.1";
@@ -227,13 +227,19 @@ fn a_file_that_exists_is_not_overwritten() {
 fn nothing_is_written_after_an_error() {
     for op in [DiskOp::Write, DiskOp::Sync, DiskOp::Rename, DiskOp::SyncDir, DiskOp::Create] {
         let disk = disk();
+        let (mut storage, _) = open(Arc::new(disk.clone()), options()).unwrap();
         disk.place(op.any().nth(1), DiskFault::Fail).unwrap();
-        let mut log = writer(&disk, &options(), 0);
-        let error = log.append(&set_data(1)).unwrap_err();
+        let error = storage.append(&set_data(1)).unwrap_err();
         assert!(matches!(error, StorageError::Io { .. }), "{op:?}: {error}");
         let steps = disk.steps();
-        for again in [log.append(&set_data(1)).err(), log.commit().err(), log.roll().err()] {
-            assert_eq!(again.unwrap().to_string(), format!("storage has failed before: {error}"));
+        for again in [
+            storage.append(&set_data(1)),
+            storage.commit(),
+            storage.roll(),
+            storage.begin_restore(Zxid(9)),
+            storage.go_on_after(Zxid(9)),
+        ] {
+            assert_eq!(again.unwrap_err().to_string(), format!("storage has failed before: {error}"));
         }
         assert_eq!(disk.steps(), steps, "{op:?}: no operation is tried again");
     }
