@@ -1,7 +1,8 @@
 //! Whole small files and directories, with errors that name them.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Disk, DiskEntry};
 use crate::error::StorageError;
@@ -41,4 +42,21 @@ pub(crate) fn write(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), St
     let mut file = disk.create(path).map_err(StorageError::io("create", path))?;
     file.write_at(bytes, 0).map_err(StorageError::io("write", path))?;
     file.sync().map_err(StorageError::io("sync", path))
+}
+
+/// Removes a file when it is dropped, unless it was renamed.
+#[derive(Debug)]
+pub(crate) struct TemporaryFile {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) path: PathBuf,
+    pub(crate) is_there: bool,
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        if self.is_there {
+            // The next server that opens the directory removes what cannot be removed now.
+            let _ = self.disk.remove(&self.path);
+        }
+    }
 }

@@ -1,13 +1,14 @@
 //! [`SnapshotSpool`]: a snapshot that comes from elsewhere, piece by piece, and replaces what a server has.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{SnapshotHeader, Tree, TreeLoader};
 
 use super::{Published, SnapshotDir, SnapshotReader};
-use crate::disk::{Disk, DiskFile, files};
+use crate::disk::files::{self, TemporaryFile};
+use crate::disk::{Disk, DiskFile};
 use crate::error::{Damage, StorageError};
 use crate::options::Compression;
 
@@ -20,8 +21,7 @@ const GREATEST: Zxid = Zxid(i64::MAX >> 1);
 /// A file with the bytes of a snapshot: plain, gzip or snappy, as its first bytes say. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct SnapshotSpool {
-    disk: Arc<dyn Disk>,
-    path: PathBuf,
+    temporary: TemporaryFile,
     file: Box<dyn DiskFile>,
     len: u64,
 }
@@ -48,7 +48,7 @@ impl SnapshotSpool {
     pub fn create(disk: Arc<dyn Disk>, dir: &Path) -> Result<Self, StorageError> {
         let path = dir.join(NAME);
         let file = disk.create(&path).map_err(StorageError::io("create", &path))?;
-        Ok(Self { disk, path, file, len: 0 })
+        Ok(Self { temporary: TemporaryFile { disk, path, is_there: true }, file, len: 0 })
     }
 
     /// Appends bytes.
@@ -56,7 +56,7 @@ impl SnapshotSpool {
     /// # Errors
     /// If they cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
-        self.file.write_at(bytes, self.len).map_err(StorageError::io("write", &self.path))?;
+        self.file.write_at(bytes, self.len).map_err(StorageError::io("write", &self.temporary.path))?;
         self.len += bytes.len() as u64;
         Ok(())
     }
@@ -104,23 +104,17 @@ impl SnapshotSpool {
     }
 
     fn reader(&self) -> Result<SnapshotReader, StorageError> {
-        let begin = files::read(&*self.disk, &self.path, 2)?.unwrap_or_default();
+        let TemporaryFile { disk, path, .. } = &self.temporary;
+        let begin = files::read(&**disk, path, 2)?.unwrap_or_default();
         let compression = match begin[..] {
             [0x1f, 0x8b] => Compression::Gzip,
             [0x82, b'S'] => Compression::Snappy,
             _ => Compression::None,
         };
-        SnapshotReader::open_as(&*self.disk, &self.path, compression)
+        SnapshotReader::open_as(&**disk, path, compression)
     }
 
     fn refuse(&self, reason: impl Into<String>) -> StorageError {
-        Damage::new(&self.path, reason, "send a whole snapshot").into()
-    }
-}
-
-impl Drop for SnapshotSpool {
-    fn drop(&mut self) {
-        // The next server that opens the directory removes what cannot be removed now.
-        let _ = self.disk.remove(&self.path);
+        Damage::new(&self.temporary.path, reason, "send a whole snapshot").into()
     }
 }

@@ -14,6 +14,7 @@ use super::format::{DBID, DIGEST_VERSION, MAGIC, TERMINATOR, VERSION};
 use super::sink::{CHUNK, Sink};
 use super::{SnapshotReader, file};
 use crate::disk::Disk;
+use crate::disk::files::TemporaryFile;
 use crate::error::StorageError;
 use crate::options::{Compression, StorageOptions};
 
@@ -22,7 +23,7 @@ use crate::options::{Compression, StorageOptions};
 /// Until it is published it has a name that no server takes for a snapshot. If it is dropped before, its file is removed.
 pub struct SnapshotWriter {
     sink: Sink,
-    temporary: Temporary,
+    temporary: TemporaryFile,
     valid: ValidSnapshots,
     /// Bytes that are neither written nor in the checksum yet.
     buffer: Vec<u8>,
@@ -46,7 +47,7 @@ impl SnapshotWriter {
         let SnapshotHeader { zxid, digest, acls, restored_at, .. } = header;
         let path = dir.join(format!(".zoolet-snapshot-{:x}.tmp", zxid.0));
         let sink = Sink::create(&*disk, &path, options.compression)?;
-        let temporary = Temporary { disk, path, is_there: true };
+        let temporary = TemporaryFile { disk, path, is_there: true };
         let acls = AclIds::new(acls);
         let mut writer = Self {
             sink,
@@ -233,7 +234,7 @@ impl fmt::Debug for SnapshotWriter {
 /// A complete snapshot that is durable but for its name. If it is dropped, its file is removed.
 #[derive(Debug)]
 pub struct CompleteSnapshot {
-    temporary: Temporary,
+    temporary: TemporaryFile,
     valid: ValidSnapshots,
     zxid: Zxid,
     compression: Compression,
@@ -285,21 +286,4 @@ pub struct Published {
     pub len: u64,
     /// Whether a valid snapshot had that name already, and was kept.
     pub kept: bool,
-}
-
-/// Removes a file when it is dropped, unless it was renamed.
-#[derive(Debug)]
-struct Temporary {
-    disk: Arc<dyn Disk>,
-    path: PathBuf,
-    is_there: bool,
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if self.is_there {
-            // The next server that opens the directory removes what cannot be removed now.
-            let _ = self.disk.remove(&self.path);
-        }
-    }
 }
