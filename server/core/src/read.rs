@@ -66,7 +66,7 @@ impl Core {
     }
 
     pub(crate) fn get_all_children_number(&mut self, call: RequestContext, path: &str) {
-        let outcome = self.readable(call.conn, path).map(|node| {
+        let outcome = self.readable(self.ids(call.conn), path).map(|node| {
             // The root counts as its own descendant under its alias.
             let count = node.descendants() + usize::from(path.is_empty());
             // An int on the wire.
@@ -137,12 +137,13 @@ impl Core {
     /// The znode at `path`, if it exists and the client may read it, and may watch the path too if it asks for that.
     fn read(&self, call: RequestContext, path: &str, watch: bool) -> Result<&Znode, ErrorCode> {
         self.check_watch_limit(call.conn, watch.then_some(path).into_iter())?;
-        self.readable(call.conn, path)
+        self.readable(self.ids(call.conn), path)
     }
 
-    fn readable(&self, conn: ConnId, path: &str) -> Result<&Znode, ErrorCode> {
+    /// The znode at `path`, if it exists and somebody with these identities may read it.
+    pub(crate) fn readable(&self, ids: &[Identity], path: &str) -> Result<&Znode, ErrorCode> {
         let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
-        if self.may(self.ids(conn), node, Perms::READ) { Ok(node) } else { Err(ErrorCode::NoAuth) }
+        if self.may(ids, node, Perms::READ) { Ok(node) } else { Err(ErrorCode::NoAuth) }
     }
 
     pub(crate) fn ids(&self, conn: ConnId) -> &[Identity] {

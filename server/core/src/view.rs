@@ -41,8 +41,7 @@ impl Core {
     /// # Errors
     /// `NoNode`, `NoAuth`.
     pub fn view(&self, viewer: &Viewer, path: &str) -> Result<&Znode, ErrorCode> {
-        let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
-        if self.may(&viewer.ids, node, Perms::READ) { Ok(node) } else { Err(ErrorCode::NoAuth) }
+        self.readable(&viewer.ids, path)
     }
 
     /// The access control list of a znode, as `getACL` would return it: without the digests if the viewer may read the znode
