@@ -47,7 +47,7 @@ impl LogFile {
     /// # Errors
     /// If the directory cannot be listed.
     pub fn list(disk: &dyn Disk, options: &StorageOptions) -> Result<Vec<Self>, StorageError> {
-        let dir = Layout::new(options).log_dir;
+        let dir = options.log_file_dir();
         let entries = disk.list(&dir).map_err(StorageError::io("list", &dir))?;
         let mut files: Vec<Self> = entries.iter().filter_map(|entry| Self::of(&dir, entry)).collect();
         files.sort_unstable_by(|a, b| a.first.cmp(&b.first).then_with(|| a.path.cmp(&b.path)));

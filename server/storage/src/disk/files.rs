@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Disk, DiskEntry};
+use super::{Disk, DiskEntry, DiskFile};
 use crate::error::StorageError;
 
 /// The entries of a directory, sorted by name; none if it does not exist.
@@ -26,15 +26,21 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, most: usize) -> Result<Option<V
         file => file.map_err(StorageError::io("open", path))?,
     };
     let mut bytes = vec![0; most];
-    let mut len = 0;
-    while len < most {
-        match file.read_at(&mut bytes[len..], len as u64).map_err(StorageError::io("read", path))? {
-            0 => break,
-            read => len += read,
-        }
-    }
+    let len = fill(&*file, &mut bytes, 0).map_err(StorageError::io("read", path))?;
     bytes.truncate(len);
     Ok(Some(bytes))
+}
+
+/// Reads from `offset` on until the buffer is full or the file ends. Returns how many bytes these are.
+pub(crate) fn fill(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], offset + filled as u64)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
 }
 
 /// Creates a file, and makes its content durable, but not its name.

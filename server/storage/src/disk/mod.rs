@@ -88,6 +88,7 @@ pub trait DiskFile: fmt::Debug + Send + 'static {
     }
 
     /// Reads bytes from `offset` on, and returns how many: 0 at the end of the file, and otherwise perhaps fewer than `buffer` holds.
+    /// If the system interrupts it, it is tried again here.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes all bytes at `offset`. On an error any part of them may be written.

@@ -146,9 +146,9 @@ mod system {
     use std::path::Path;
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    use rustix::fs::Advice;
+    use rustix::fs::{Advice, FallocateFlags};
     use rustix::fs::{FlockOperation, flock};
-    use rustix::io::Errno;
+    use rustix::io::{Errno, retry_on_intr};
 
     use crate::disk::DirLock;
 
@@ -166,13 +166,10 @@ mod system {
         if len == 0 {
             return Ok(true);
         }
-        loop {
-            match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
-                Ok(()) => return Ok(true),
-                Err(Errno::INTR) => {}
-                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
-                Err(error) => return Err(error.into()),
-            }
+        match retry_on_intr(|| rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len)) {
+            Ok(()) => Ok(true),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -215,13 +212,10 @@ mod system {
     impl DirectoryLock {
         pub(super) fn take(dir: &Path) -> io::Result<Option<Self>> {
             let dir = File::open(dir)?;
-            loop {
-                match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
-                    Ok(()) => return Ok(Some(Self(dir))),
-                    Err(Errno::WOULDBLOCK) => return Ok(None),
-                    Err(Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
-                }
+            match retry_on_intr(|| flock(&dir, FlockOperation::NonBlockingLockExclusive)) {
+                Ok(()) => Ok(Some(Self(dir))),
+                Err(Errno::WOULDBLOCK) => Ok(None),
+                Err(error) => Err(error.into()),
             }
         }
     }

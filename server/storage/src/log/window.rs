@@ -1,9 +1,9 @@
 //! [`Window`]: a file read through a buffer that moves along.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::DiskFile;
+use crate::disk::files::fill;
 use crate::error::StorageError;
 
 /// How much is read at once, unless more is asked for.
@@ -93,20 +93,13 @@ impl Window {
         }
         self.bytes.resize(target.max(filled), 0);
         self.bytes.shrink_to(4 * CHUNK);
-        while filled < target {
-            match self.file.read_at(&mut self.bytes[filled..target], offset + filled as u64) {
-                // Somebody has cut the file.
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.bytes.truncate(filled);
-                    return Err(StorageError::io("read", &self.path)(error));
-                }
-            }
-        }
+        let read = fill(&*self.file, &mut self.bytes[filled..], offset + filled as u64);
+        filled += *read.as_ref().unwrap_or(&0);
+        // Also after an error: what was not read is not in memory.
         self.bytes.truncate(filled);
+        read.map_err(StorageError::io("read", &self.path))?;
         if filled < target {
+            // Somebody has cut the file.
             self.len = offset + filled as u64;
         }
         Ok(())

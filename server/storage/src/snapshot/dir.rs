@@ -10,7 +10,7 @@ use zoolet_server_core::SnapshotHeader;
 use super::{SnapshotFile, SnapshotReader, SnapshotWriter};
 use crate::disk::Disk;
 use crate::error::StorageError;
-use crate::names::{self, Layout, LogFile};
+use crate::names::{self, LogFile};
 use crate::options::{Durability, StorageOptions};
 
 /// The snapshots of a data directory. Clones are the same directory; a snapshot may be written by another thread than the log.
@@ -51,12 +51,7 @@ pub struct Purged {
 impl SnapshotDir {
     /// The snapshots of a data directory. The directory must exist.
     pub fn new(disk: Arc<dyn Disk>, options: &StorageOptions) -> Self {
-        Self {
-            disk,
-            dir: Layout::new(options).snapshot_dir,
-            options: options.clone(),
-            valid: ValidSnapshots::default(),
-        }
+        Self { disk, dir: options.snapshot_dir(), options: options.clone(), valid: ValidSnapshots::default() }
     }
 
     /// The directory of the snapshots, `version-2`.
@@ -147,7 +142,7 @@ impl SnapshotDir {
             let is_usual = log.path.file_name() == Some(names::log(log.first).as_ref());
             is_usual && needed.is_some_and(|needed| log.first < needed)
         });
-        self.remove(&Layout::new(&self.options).log_dir, old.map(|log| log.path), &mut purged)?;
+        self.remove(&self.options.log_file_dir(), old.map(|log| log.path), &mut purged)?;
         Ok(purged)
     }
 
