@@ -29,20 +29,11 @@ pub(crate) struct Base {
     pub(crate) shows: Zxid,
     /// The digest that the snapshot has for itself.
     pub(crate) digest: Option<SnapshotDigest>,
-    /// The transaction at which the tree was replaced by another snapshot.
-    pub(crate) restored_at: Option<Zxid>,
     pub(crate) missing_acls: Vec<MissingAcl>,
 }
 
-/// What recovery begins with.
-#[derive(Debug)]
-pub(super) struct Choice {
-    pub(super) base: Base,
-    /// Newer snapshots that are damaged.
-    pub(super) skipped: Vec<(Zxid, Damage)>,
-    /// Whether there is no data at all.
-    pub(super) is_new: bool,
-}
+/// The zxids of snapshots, and why they are not used.
+pub(super) type Skipped = Vec<(Zxid, Damage)>;
 
 impl Base {
     fn empty(options: &StorageOptions) -> Self {
@@ -54,7 +45,6 @@ impl Base {
             zxid: Zxid(0),
             shows: Zxid(0),
             digest: None,
-            restored_at: None,
             missing_acls: Vec::new(),
         }
     }
@@ -70,8 +60,7 @@ impl Base {
         let mut reader = SnapshotReader::open(disk, &file.path)?;
         let mut loader = TreeLoader::new(options.digests);
         // Of a later transaction than that of the name it says nothing.
-        let restored_at = reader.restored_at().filter(|restored| *restored <= file.zxid);
-        loader.restored_at(restored_at);
+        loader.restored_at(reader.restored_at().filter(|restored| *restored <= file.zxid));
         while let Some(znode) = reader.next_znode()? {
             loader.insert(znode).map_err(|error| reader.refuse(error.to_string()))?;
             meter.at(reader.progress().0);
@@ -96,15 +85,14 @@ impl Base {
             zxid,
             shows,
             digest,
-            restored_at,
             missing_acls: reader.missing_acls().to_vec(),
         })
     }
 }
 
 impl Recovery<'_, '_> {
-    /// Loads the newest valid snapshot that is not one of `unfit`.
-    pub(super) fn choose_base(&mut self, unfit: &[Damage]) -> Result<Choice, StorageError> {
+    /// Loads the newest valid snapshot that is not one of `unfit`, and returns the newer ones, too. Without any data the base is empty.
+    pub(super) fn choose_base(&mut self, unfit: &[Damage]) -> Result<(Base, Skipped), StorageError> {
         let (mut skipped, mut has_later) = (Vec::new(), false);
         for file in &self.listing.snapshots {
             if let Some(damage) = unfit.iter().find(|damage| damage.file == file.path) {
@@ -117,7 +105,7 @@ impl Recovery<'_, '_> {
             match loaded {
                 // It shows transactions that are not wanted, as Apache writes a snapshot while the tree changes.
                 Ok(base) if self.until.is_some_and(|until| base.shows > until) => has_later = true,
-                Ok(base) => return Ok(Choice { base, skipped, is_new: false }),
+                Ok(base) => return Ok((base, skipped)),
                 Err(StorageError::Damaged(damage)) => skipped.push((file.zxid, damage)),
                 // The disk may work the next time. An older snapshot would be an excuse for it.
                 Err(error) => return Err(error),
@@ -129,12 +117,12 @@ impl Recovery<'_, '_> {
         self.without_snapshot(skipped)
     }
 
-    fn without_snapshot(&mut self, skipped: Vec<(Zxid, Damage)>) -> Result<Choice, StorageError> {
+    fn without_snapshot(&mut self, skipped: Skipped) -> Result<(Base, Skipped), StorageError> {
         let base = Base::empty(self.options);
         let has_log = !self.listing.logs.is_empty();
         if has_log && self.options.trust_empty_snapshot {
             self.report.warnings.push(RecoveryWarning::NoSnapshot);
-            return Ok(Choice { base, skipped, is_new: false });
+            return Ok((base, skipped));
         }
         // Snapshot 0 has no transaction. Apache may not have finished the first thing that it writes.
         let had_data = has_log || skipped.iter().any(|(zxid, _)| *zxid > Zxid(0));
@@ -152,7 +140,7 @@ impl Recovery<'_, '_> {
                 "restore the data, or remove currentEpoch and acceptedEpoch to begin with an empty tree";
             return damage("it is of an ensemble member, and has no snapshot and no log", hint);
         }
-        Ok(Choice { base, skipped, is_new: true })
+        Ok((base, skipped))
     }
 }
 

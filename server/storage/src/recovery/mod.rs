@@ -23,7 +23,6 @@ use crate::progress::Meter;
 use crate::snapshot::{MissingAcl, SnapshotDir};
 use crate::storage::Storage;
 pub(crate) use base::Base;
-use base::Choice;
 pub(crate) use epochs::read as read_epoch;
 pub(crate) use replay::{RESTORE, gap};
 use replay::{Repairs, Replay};
@@ -197,7 +196,7 @@ impl<'r, 'm> Recovery<'r, 'm> {
     fn run_without(&mut self, unfit: &[Damage]) -> Result<Result<Findings, Damage>, StorageError> {
         self.report = RecoveryReport::default();
         self.report.warnings.extend(self.listing.warnings());
-        let Choice { mut base, skipped, is_new } = self.choose_base(unfit)?;
+        let (mut base, skipped) = self.choose_base(unfit)?;
         let (shows, file) = (base.shows, base.file.clone());
         let missing_acls = std::mem::take(&mut base.missing_acls);
         let valid = file.clone().filter(|_| missing_acls.is_empty());
@@ -226,6 +225,7 @@ impl<'r, 'm> Recovery<'r, 'm> {
         }
         let Replay { tree, sessions, highest_session, repairs, .. } = replay;
         let (sessions, report) = (sessions.into_iter().collect(), std::mem::take(&mut self.report));
+        let is_new = report.snapshot.is_none() && self.listing.logs.is_empty();
         let recovered = Recovered { tree, sessions, highest_session, report };
         Ok(Ok(Findings { recovered, repairs, is_new, valid }))
     }

@@ -115,7 +115,7 @@ impl Verifier<'_> {
         for file in files.iter().rev() {
             let mut warnings = Vec::new();
             match Base::load(self.disk, file, self.options, &mut warnings, meter) {
-                Ok(Base { shows, mut digest, restored_at, missing_acls, .. }) => {
+                Ok(Base { tree, shows, mut digest, missing_acls, .. }) => {
                     if !warnings.is_empty() {
                         digest = None;
                         let reason = "the tree has another digest than the snapshot says";
@@ -129,7 +129,8 @@ impl Verifier<'_> {
                         );
                         self.found.notes.push(note);
                     }
-                    self.snapshots.push(LoadedSnapshot { file: file.clone(), shows, digest, restored_at });
+                    let (file, restored_at) = (file.clone(), tree.restored_at());
+                    self.snapshots.push(LoadedSnapshot { file, shows, digest, restored_at });
                 }
                 Err(error) => self.found.faults.push(error),
             }
