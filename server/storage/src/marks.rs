@@ -80,8 +80,8 @@ pub(crate) fn check(
     Err(Damage::new(&layout.log_dir, reason, hint).into())
 }
 
-/// Writes the marks of a directory that a server is about to use, and removes those that are no longer true. Its snapshot needs no
-/// log if it has none that is not empty, until it has one: see [`log_has_begun`]. The last transaction is `last`.
+/// Writes the marks of a directory that a server is about to use, and removes those that are no longer true. Without a log that has a
+/// transaction the snapshot, which is of `last`, needs none until the server begins one: see [`log_has_begun`].
 pub(crate) fn update(
     disk: &dyn Disk,
     layout: &Layout,

@@ -77,6 +77,7 @@ pub fn open_with(
     }
     repair(&*disk, &layout, &listing, &findings)?;
     check_writable(&*disk, &layout)?;
+    // Those that are removed have no transaction.
     let has_log = listing.logs.len() > findings.repairs.remove.len();
     marks::update(&*disk, &layout, has_log, findings.recovered.report.last_zxid)?;
     remove_empty_logs(&*disk, &layout, &findings.repairs.remove)?;
@@ -299,7 +300,8 @@ fn repair(
     Ok(())
 }
 
-/// To be called after a mark says that the snapshot needs no log, if none is left: the next start would miss it.
+/// Removes logs without a transaction. If none is left, the mark that the snapshot needs none must be there already: a crash between
+/// the two would keep the next server from starting.
 fn remove_empty_logs(disk: &dyn Disk, layout: &Layout, logs: &[PathBuf]) -> Result<(), StorageError> {
     for path in logs {
         disk.remove(path).map_err(StorageError::io("remove", path))?;

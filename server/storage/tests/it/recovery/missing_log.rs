@@ -246,7 +246,7 @@ fn a_copy_whose_log_has_begun_with_nothing_starts_again_and_again() {
         let mut server = Writer::open_with(&disk, options.clone());
         disk.keep_history();
         server.set_until(6);
-        // A step more, of which the commit is before.
+        // A step after the commit, so that a crash follows it.
         disk.create(Path::new("/other")).unwrap();
         drop(server);
         for (how, disk) in crashes(&disk) {
