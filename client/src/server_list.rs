@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 #[cfg(feature = "dns-srv")]
 use std::task::{Context, Poll, ready};
 
-use rand::Rng;
+use rand::RngExt;
 use rand::seq::SliceRandom;
 #[cfg(feature = "dns-srv")]
 use zoolet_clock::Clock;
@@ -96,7 +96,7 @@ impl ServerList {
     }
 
     /// Shuffles the hosts, so that not all clients begin with the same one.
-    pub(crate) fn shuffle(&self, rng: &mut impl Rng) {
+    pub(crate) fn shuffle(&self, rng: &mut impl RngExt) {
         let ring = &mut *locked(&self.ring);
         ring.hosts.shuffle(rng);
         #[cfg(feature = "dns-srv")]
@@ -124,7 +124,7 @@ impl ServerList {
         &self,
         target: &str,
         current: Option<&str>,
-        rng: &mut impl Rng,
+        rng: &mut impl RngExt,
     ) -> Result<bool, Error> {
         let ConnectString { security, hosts, chroot } = parse(target)?;
         let invalid = |reason: &str| Err(Error::InvalidTarget(format!("{target:?}: {reason}")));
@@ -216,7 +216,7 @@ impl HostRing {
 
     /// The rule of Java's `StaticHostProvider.updateServerList`. Each client moves or stays by a draw of its own: if the servers of
     /// the old list had equal numbers of clients, so are those of the new list expected to have, and no more move than needed.
-    fn update(&mut self, mut hosts: Vec<Host>, current: Option<&str>, rng: &mut impl Rng) -> bool {
+    fn update(&mut self, mut hosts: Vec<Host>, current: Option<&str>, rng: &mut impl RngExt) -> bool {
         hosts.shuffle(rng);
         let current = current.unwrap_or(&self.latest().label).to_owned();
         let (before, after) = (self.hosts.len(), hosts.len());
@@ -246,7 +246,7 @@ fn ratio(part: usize, whole: usize) -> f64 {
 }
 
 /// All of both lists, each time the next of `new` with the probability `to_new`.
-fn drawn(old: Vec<Host>, new: Vec<Host>, to_new: f64, rng: &mut impl Rng) -> VecDeque<Host> {
+fn drawn(old: Vec<Host>, new: Vec<Host>, to_new: f64, rng: &mut impl RngExt) -> VecDeque<Host> {
     let (mut old, mut new) = (old.into_iter().peekable(), new.into_iter().peekable());
     std::iter::from_fn(|| {
         let takes_new = rng.random_bool(to_new) || old.peek().is_none();

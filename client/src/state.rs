@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use rand::Rng;
+use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::time::Instant;
 use zoolet_clock::Clock;

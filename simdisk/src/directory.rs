@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
-use rand::Rng as _;
+use rand::RngExt as _;
 use rand::rngs::SmallRng;
 
 use crate::file::Survival;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rand::Rng as _;
+use rand::RngExt as _;
 use rand::rngs::SmallRng;
 use rand::seq::IteratorRandom as _;
 

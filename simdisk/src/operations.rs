@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-use rand::Rng as _;
+use rand::RngExt as _;
 use zoolet_storage::disk::DiskEntry;
 
 use crate::content::PAGE;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use rand::Rng;
+use rand::RngExt;
 use zoolet_client::Clock;
 use zoolet_fixture::fault::{Action, FaultError, Matcher, SimulatedDisk};
 use zoolet_fixture::{DiskExt, EnsembleExt, FixtureError, FixtureExt};

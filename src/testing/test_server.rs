@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use zoolet_client::{Client, ConnectOptions, SessionId};
 use zoolet_fixture::{Fixture, FixtureError, StallGuard};
 use zoolet_server::Server;

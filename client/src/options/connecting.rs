@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tracing::Instrument;
@@ -85,7 +85,7 @@ impl ConnectOptions {
             }
         }
         // One generator in this order, so that a seed gives the same hosts, jitter and names.
-        let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
+        let mut rng = self.seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
         if let Some(servers) = &servers {
             servers.shuffle(&mut rng);
             #[cfg(feature = "dns-srv")]

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand::Rng;
+use rand::RngExt;
 use tokio::time::Instant;
 use zoolet_proto::frame::PREFIX;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, Sync};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rand::Rng;
+use rand::RngExt;
 use tokio::time::Instant;
 use zoolet_proto::digest_md5::{self, DigestResponse};
 use zoolet_proto::records::SaslToken;

@@ -7,8 +7,6 @@ mod supervisor;
 use std::fmt;
 use std::sync::Arc;
 
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use zoolet_clock::Clock;
@@ -177,7 +175,7 @@ impl Sessions {
         match &*self.0.terms.borrow() {
             Standing::Open(term) => term.client.update_servers(target),
             Standing::Between | Standing::Ended(_) => {
-                servers.update(target, None, &mut StdRng::from_os_rng()).map(drop)
+                servers.update(target, None, &mut rand::rng()).map(drop)
             }
         }
     }

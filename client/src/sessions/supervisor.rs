@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use tokio::sync::{mpsc, oneshot, watch};
 use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Zxid};
@@ -70,7 +70,7 @@ impl Supervisor {
         publish: watch::Sender<Standing>,
         close_requests: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
     ) -> Self {
-        let rng = options.seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64);
+        let rng = options.seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
         broadcast.set_seen(options.session.last_zxid);
         Self {
             clock: options.clock.clone(),

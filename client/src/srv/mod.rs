@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use zoolet_clock::Clock;
 
 pub(crate) use self::lookup::check_name;
@@ -54,14 +54,14 @@ impl SrvSource {
             name: name.into(),
             servers: Vec::new(),
             clock: Clock::tokio(),
-            rng: StdRng::from_os_rng(),
+            rng: rand::make_rng(),
             lookup: None,
             waiting: Arc::default(),
             failing: false,
         }
     }
 
-    pub(crate) fn seed(&mut self, rng: &mut impl Rng) {
+    pub(crate) fn seed(&mut self, rng: &mut impl RngExt) {
         self.rng = StdRng::from_rng(rng);
     }
 
@@ -122,7 +122,7 @@ impl fmt::Debug for SrvSource {
 }
 
 /// By priority, and among equal ones at random by weight, as RFC 2782 wants it: a weight of 0 is chosen rarely.
-fn in_order(mut records: Vec<SrvRecord>, rng: &mut impl Rng) -> Vec<SrvRecord> {
+fn in_order(mut records: Vec<SrvRecord>, rng: &mut impl RngExt) -> Vec<SrvRecord> {
     // Records that nothing else tells apart are not always in the order of the answer.
     records.shuffle(rng);
     records.sort_by_key(|record| (record.priority, record.weight != 0));

@@ -1,6 +1,6 @@
 //! Requests that no client sends: damaged ones, and unknown opcodes.
 
-use rand::Rng as _;
+use rand::RngExt as _;
 
 use super::generate::Generator;
 

@@ -3,7 +3,7 @@
 //! Not drawn is what stops an Apache ZooKeeper or is decided otherwise (`docs/deviations.md`): limits of the root, statistics that a
 //! client overwrites with anything but two small numbers, and limits that do not parse where they are enforced.
 
-use rand::Rng as _;
+use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 

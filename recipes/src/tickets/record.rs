@@ -66,7 +66,7 @@ pub(crate) struct ParamsHash(String);
 
 impl ParamsHash {
     pub(crate) fn of(params: &[u8]) -> Self {
-        Self(format!("{:x}", Sha256::digest(params)))
+        Self(Sha256::digest(params).iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     fn read(hex: &str) -> Option<Self> {

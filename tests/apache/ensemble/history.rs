@@ -7,7 +7,7 @@ use zoolet_conformance::{ANSWER_LIMIT, HistoryCheck, Runner};
 
 use super::begin;
 use super::members::{Ensemble, MEMBERS};
-use rand::Rng;
+use rand::RngExt;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Apache ZooKeeper: tests/apache/run ensemble"]

@@ -14,7 +14,7 @@ mod suite;
 mod words;
 
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use tokio::time::{Instant, sleep};
 
 use members::{Ensemble, MEMBERS};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::{Duration, Instant, sleep, timeout_at};
 use zoolet_proto::records::{Delete, GetChildren, GetData, SetData, Sync};
 use zoolet_proto::{ErrorCode, Reply, Request, Stat};

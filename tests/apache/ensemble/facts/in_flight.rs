@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rand::Rng;
+use rand::RngExt;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 use zoolet::{Client, Lock};

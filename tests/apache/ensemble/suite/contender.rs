@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use zoolet::{Client, ErrorCode, Guard, LockError};

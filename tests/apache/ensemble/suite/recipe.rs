@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rand::Rng;
+use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IteratorRandom;
 use zoolet::recipes::{
@@ -87,7 +87,7 @@ impl Recipe {
 
     /// Which of them a contender wants this time.
     pub fn choose(self, rng: &mut StdRng) -> Vec<usize> {
-        (0..self.places()).choose_multiple(rng, if self == Self::MultiLock { 2 } else { 1 })
+        (0..self.places()).sample(rng, if self == Self::MultiLock { 2 } else { 1 })
     }
 
     /// How it wants to be in there.
