@@ -25,11 +25,9 @@ impl Bus {
         let due = due.take(EXPIRED_AT_ONCE);
         let slow = due.filter_map(|session| {
             let peer = &self.conns.get(&session.conn?)?.peer;
-            if peer.waits_for_room() || (peer.is_slow() && peer.outbox.has_requests()) {
+            let is_queued = peer.is_slow() && peer.outbox.has_requests();
+            if is_queued || peer.waits_for_room() || peer.outbox.reader_waits_for_log() {
                 return Some((session.id, now));
-            }
-            if peer.outbox.reader_waits_for_log() {
-                peer.note_progress(now);
             }
             let progress = peer.last_progress();
             let is_alive = progress.0 + i64::from(session.timeout) > now.0;

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
-use zoolet_proto::records::{ConnectRequest, GetChildren};
+use zoolet_proto::records::{ConnectRequest, GetChildren, GetData, SetData};
 use zoolet_proto::{Incoming, Request, SessionId, Xid, Zxid};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis, Output, StateMachine};
 
@@ -240,6 +240,14 @@ fn requests(request: &Request, count: i32) -> Batch {
 
 fn listing() -> Request {
     Request::GetChildren(GetChildren { path: "/".into(), watch: false })
+}
+
+fn set_root(len: usize) -> Request {
+    Request::SetData(SetData { path: "/".into(), data: Some(vec![0; len].into()), version: -1 })
+}
+
+fn read_root() -> Request {
+    Request::GetData(GetData { path: "/".into(), watch: false })
 }
 
 async fn quiet(turns: &Turns) {

@@ -248,10 +248,10 @@ impl Outbox {
         self.lock().reader_waits
     }
 
-    /// Whether it is so while messages wait for the log.
+    /// Whether it is so for the log alone: the stream has taken everything that may leave.
     pub(crate) fn reader_waits_for_log(&self) -> bool {
         let queue = self.lock();
-        queue.reader_waits && queue.is_held()
+        queue.reader_waits && queue.is_held() && queue.in_flight.all == 0 && queue.waiting.is_empty()
     }
 
     /// Whether nothing can be sent any more.
