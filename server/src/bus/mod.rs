@@ -352,16 +352,14 @@ impl Bus {
         rule: ReleaseRule,
     ) {
         let Some(conn) = self.conns.get_mut(&to) else { return };
-        let mut sent = 0;
         for message in messages.clone() {
-            sent += u64::from(!matches!(message, Delivery::Message(Message::Close { .. })));
             if let Delivery::Message(Message::Connected(response)) = message {
                 conn.peer.span.record("session", tracing::field::display(response.session));
                 conn.peer.note_session(response.session);
             }
         }
-        self.stats.sent.fetch_add(sent, Relaxed);
         let pushed = conn.peer.outbox.push(messages, held_back, rule);
+        self.stats.sent.fetch_add(pushed.count, Relaxed);
         conn.note_pushed(&pushed, &mut self.counts, &mut self.gate);
     }
 
@@ -386,8 +384,8 @@ impl Bus {
             let events = self.registry.budget.shared(run.bytes);
             for to in run.to.iter() {
                 if let Some(conn) = self.conns.get_mut(to) {
-                    self.stats.sent.fetch_add(run.count, Relaxed);
                     let pushed = conn.peer.outbox.push_events(&events, run.count, rule);
+                    self.stats.sent.fetch_add(pushed.count, Relaxed);
                     conn.note_pushed(&pushed, &mut self.counts, &mut self.gate);
                 }
             }

@@ -325,3 +325,15 @@ async fn of_a_connection_that_is_gone_only_what_has_an_effect_is_executed() {
         assert_eq!(unprocessed(&member).await, 0, "it counts as answered");
     }
 }
+
+#[tokio::test]
+async fn a_reply_that_overflows_its_connection_is_not_counted_as_sent() {
+    let (driver, turns) = server();
+    let [member, _] = sessions(&driver, &turns).await;
+    let sent = || locked(&turns.engine).bus.stats.sent.load(Ordering::Relaxed);
+    let before = sent();
+    for (request, overflows) in [(set_root(1 << 20), false), (read_root(), true)] {
+        assert!(turns.submit(&member, &mut requests(&request, 1)).await);
+        assert_eq!((sent() - before, member.peer.outbox.has_overflowed()), (1, overflows));
+    }
+}

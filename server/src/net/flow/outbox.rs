@@ -181,14 +181,15 @@ impl Outbox {
         }
         let waited = queue.is_held();
         queue.add(rule.events_wait_for(), |out| out.share(events));
+        let mut pushed = Pushed::default();
         if queue.size().all > self.limit {
             queue.overflow();
+        } else {
+            pushed.count = count;
+            pushed.event_bytes = (events.len() as u64).saturating_sub(PREFIX * count);
         }
-        let is_open = queue.state == CloseState::Open;
-        let event_bytes = (events.len() as u64).saturating_sub(PREFIX * count);
-        let (count, event_bytes) = if is_open { (count, event_bytes) } else { (0, 0) };
         self.account_and_wake(&mut queue);
-        Pushed { count, event_bytes, ..Pushed::default() }.with_waits(&queue, waited)
+        pushed.with_waits(&queue, waited)
     }
 
     /// Accounts for what was queued, and has it sent.
