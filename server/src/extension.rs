@@ -18,7 +18,8 @@ use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, Millis};
 
 use crate::config::ServerBuilder;
-use crate::engine::{Attached, Engine, locked};
+use crate::engine::{Attached, Engine};
+use crate::locked::locked;
 use crate::net::in_process::{self, InProcess};
 use crate::server::Server;
 use crate::shared::Shared;

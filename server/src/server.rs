@@ -11,8 +11,8 @@ use zoolet_storage::{RecoveryReport, StorageError};
 
 use crate::config::ServerBuilder;
 use crate::durable::{Close, Work};
-use crate::engine::locked;
 use crate::error::SnapshotError;
+use crate::locked::locked;
 use crate::metrics::ServerMetrics;
 use crate::net::in_process::{self, InProcess};
 use crate::observer::Observer;

@@ -1,6 +1,6 @@
 //! [`CommitQueue`]: transactions on their way to the log, and how far the log is.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{SnapshotHeader, Txn, TxnOp};
 use zoolet_storage::{SnapshotSpool, Storage, StorageError};
 
+use crate::locked::locked;
 use crate::metrics::{LogMeasures, LogMetrics};
 use crate::net::flow::limits::COMMIT_QUEUE;
 
@@ -355,8 +356,7 @@ impl CommitQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 

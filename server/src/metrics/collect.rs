@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use zoolet_server_core::{Core, QuotaView};
 
-use crate::engine::locked;
+use crate::locked::locked;
 #[cfg(feature = "metrics")]
 use crate::metrics::Measures;
 use crate::metrics::{QuotaMetrics, ServerMetrics, SummaryValue};

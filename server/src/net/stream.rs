@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 
+use crate::locked::locked;
 use crate::net::flow::buffer::SendBuffer;
 use crate::net::flow::limits::MAX_SEND;
 
@@ -92,27 +93,22 @@ impl<S: AsyncRead + AsyncWrite + Send + 'static> Transport for Pin<Box<S>> {}
 /// A stream for its reader and its writer. Both are in one task, so that neither ever waits for the lock.
 pub(crate) struct Half<'s, S>(pub(crate) &'s Mutex<S>);
 
-impl<'s, S> Half<'s, S> {
+impl<S> Half<'_, S> {
     /// Calls the stream.
     pub(crate) fn with<T>(&self, call: impl FnOnce(&S) -> T) -> T {
-        call(&self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'s, S> {
-        // A stream that panics ends its connection.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        call(&locked(self.0))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Half<'_, S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_read(cx, buf)
+        Pin::new(&mut *locked(self.0)).poll_read(cx, buf)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Half<'_, S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.lock()).poll_write(cx, buf)
+        Pin::new(&mut *locked(self.0)).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -120,15 +116,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Half<'_, S> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.lock()).poll_write_vectored(cx, bufs)
+        Pin::new(&mut *locked(self.0)).poll_write_vectored(cx, bufs)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_flush(cx)
+        Pin::new(&mut *locked(self.0)).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_shutdown(cx)
+        Pin::new(&mut *locked(self.0)).poll_shutdown(cx)
     }
 }
 
