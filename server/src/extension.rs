@@ -131,7 +131,7 @@ impl ServerHandle {
         let outcome = self.shared.act_later(reopen).await;
         if let (Some(Err(error)), Some(log)) = (&outcome, &self.shared.log) {
             self.shared.halt();
-            log.queue.fail(log.queue.generation(), StorageError::Failed(error.to_string()));
+            log.queue.fail(StorageError::Failed(error.to_string()));
         }
         outcome
     }

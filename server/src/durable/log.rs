@@ -342,7 +342,7 @@ impl Log {
             self.is_cancelled.store(true, Ordering::Relaxed);
             // Before anybody learns of the failure: no turn shows what is not durable.
             self.settings.stop.cancel();
-            self.queue.fail(self.generation, error);
+            self.queue.fail(error);
         }
     }
 }
@@ -363,7 +363,7 @@ impl Drop for Log {
     fn drop(&mut self) {
         self.settings.stop.cancel();
         if thread::panicking() {
-            self.queue.fail(self.generation, StorageError::Failed("the log has panicked".to_owned()));
+            self.queue.fail(StorageError::Failed("the log has panicked".to_owned()));
         }
         self.queue.close(&mut self.work);
         // What still writes to the directory ends before that is unlocked. After a panic a snapshot may be a moment late.

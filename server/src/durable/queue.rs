@@ -266,14 +266,12 @@ impl CommitQueue {
         }
     }
 
-    /// Notes that the log of that generation has failed: nothing more becomes durable. Void if the directory was opened anew meanwhile.
-    /// The server must be stopped before, as this wakes those that wait for durability.
-    pub(crate) fn fail(&self, generation: u64, error: StorageError) {
-        if self.generation() == generation {
-            // A second failure follows from the first.
-            let _ = self.failure.set(Arc::new(error));
-            self.changed.notify_waiters();
-        }
+    /// Notes that the log has failed: nothing more becomes durable. The server must be stopped before, as this wakes those that wait for
+    /// durability.
+    pub(crate) fn fail(&self, error: StorageError) {
+        // A second failure follows from the first.
+        let _ = self.failure.set(Arc::new(error));
+        self.changed.notify_waiters();
     }
 
     /// How often the directory was opened anew.
