@@ -296,10 +296,7 @@ impl Log {
                 self.queue.count(|counts| counts.snapshot_errors += 1);
                 Err(Arc::new(error))
             }
-            Outcome::LogFailed(error) => {
-                self.waiting.clear();
-                return self.fail(error);
-            }
+            Outcome::LogFailed(error) => return self.fail(error),
             // The tree was replaced meanwhile: they get the next one. Or the server has stopped: there is none.
             Outcome::GivenUp => return self.requests.append(&mut self.waiting),
         };

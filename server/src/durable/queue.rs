@@ -75,16 +75,6 @@ pub(crate) struct CommitQueue {
     failure: SetOnce<Arc<StorageError>>,
 }
 
-/// What the log and the snapshots have done.
-#[derive(Default)]
-pub(crate) struct LogCounts {
-    pub(crate) submitted: u64,
-    pub(crate) slow_syncs: u64,
-    pub(crate) snapshots: u64,
-    pub(crate) snapshot_errors: u64,
-    pub(crate) snapshot_rest: Duration,
-}
-
 /// A snapshot in the data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -105,7 +95,8 @@ struct State {
     released: Zxid,
     /// The transactions that were submitted and are not durable.
     waiting: Amount,
-    counts: LogCounts,
+    /// What was counted since the last reset; the rest of it is of no meaning.
+    counts: LogMetrics,
     last_snapshot: Option<LastSnapshot>,
     measures: Option<LogMeasures>,
     /// How often the directory was opened anew, after simulated crashes. Reports of an earlier generation are void.
@@ -207,7 +198,7 @@ impl CommitQueue {
     }
 
     /// Counts something that the log or a snapshot has done.
-    pub(crate) fn count(&self, count: impl FnOnce(&mut LogCounts)) {
+    pub(crate) fn count(&self, count: impl FnOnce(&mut LogMetrics)) {
         count(&mut self.lock().counts);
     }
 
@@ -244,7 +235,7 @@ impl CommitQueue {
     /// Forgets what was counted and measured.
     pub(crate) fn reset_counts(&self, now: Instant) {
         let mut state = self.lock();
-        state.counts = LogCounts::default();
+        state.counts = LogMetrics::default();
         if let Some(measures) = &mut state.measures {
             measures.reset(now);
         }
@@ -257,12 +248,8 @@ impl CommitQueue {
             durable_zxid: state.durable,
             queued: state.waiting.txns,
             queued_bytes: state.waiting.bytes,
-            submitted: state.counts.submitted,
-            slow_syncs: state.counts.slow_syncs,
             has_failed: self.failure.get().is_some(),
-            snapshots: state.counts.snapshots,
-            snapshot_errors: state.counts.snapshot_errors,
-            snapshot_rest_ms: state.counts.snapshot_rest.as_secs_f64() * 1_000.0,
+            ..state.counts.clone()
         }
     }
 

@@ -12,7 +12,7 @@ use zoolet_clock::Clock;
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Core, CoreConfig, Millis};
 use zoolet_storage::disk::{Disk, RealDisk};
-use zoolet_storage::{Recovered, RecoveryReport, SnapshotDir, Storage, StorageError, StorageOptions};
+use zoolet_storage::{Recovered, RecoveryReport, Storage, StorageError, StorageOptions};
 
 use crate::durable::disk_thread;
 use crate::durable::gate::DurabilityGate;
@@ -177,11 +177,6 @@ impl LogHandle {
         let (request, outcome) = oneshot::channel();
         self.queue.send(Work::Snapshot(request));
         outcome.await.map_err(|_| SnapshotError::Stopped)?.map_err(SnapshotError::Storage)
-    }
-
-    /// The snapshots of the directory, which is on this disk.
-    pub(crate) fn snapshots(&self, disk: &Arc<dyn Disk>) -> SnapshotDir {
-        SnapshotDir::new(Arc::clone(disk), &self.options)
     }
 
     pub(crate) async fn dirs(&self, disk: Arc<dyn Disk>) -> DirectorySizes {
