@@ -327,7 +327,6 @@ impl Bus {
     /// Delivers what this turn has led to.
     pub(crate) fn deliver_effects(&mut self) {
         let mut effects = self.machine.take_effects();
-        self.turn.outputs_are_taken();
         self.feed(&effects.txns);
         let began = self.measure_effects(&effects);
         if let Some(gate) = &mut self.gate {
