@@ -11,10 +11,7 @@ impl Bus {
         while self.renew_slow_readers(now) {}
         let sessions = self.core().sessions().len();
         self.machine.handle_timeout(now);
-        let expired = sessions - self.core().sessions().len();
-        if expired > 0 {
-            self.count_expired(expired);
-        }
+        self.count_expired(sessions - self.core().sessions().len());
     }
 
     /// Renews sessions that are due, but whose requests wait in the driver's queue or for the log, or whose clients have taken a

@@ -168,18 +168,14 @@ impl Ring {
 impl RecentTxn {
     fn of(txn: &Txn) -> Self {
         let Txn { session, zxid, time, ref op, .. } = *txn;
-        let mut error = None;
+        let error = if let TxnOp::Error(code) = op { Some(*code) } else { None };
         let (steps_in_all, steps) = match op {
             TxnOp::Multi(ops) => (ops.len(), ops.iter().take(STEPS).map(TxnStep::of).collect()),
             TxnOp::CloseSession { ephemerals } => {
                 let deletes = ephemerals.iter().take(STEPS);
                 (ephemerals.len(), deletes.map(|path| TxnStep::new("delete", path, None)).collect())
             }
-            TxnOp::CreateSession { .. } => (0, Vec::new()),
-            TxnOp::Error(code) => {
-                error = Some(*code);
-                (0, Vec::new())
-            }
+            TxnOp::CreateSession { .. } | TxnOp::Error(_) => (0, Vec::new()),
             TxnOp::Create { .. }
             | TxnOp::Delete { .. }
             | TxnOp::SetData { .. }
