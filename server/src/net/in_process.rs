@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 use zoolet_server_core::ConnId;
 
 use crate::net::flow::limits::PIPE;
-use crate::net::stream::Transport;
+use crate::net::stream::{Link, Transport};
 use crate::shared::Shared;
 
 /// The client's end of a connection without a socket, from [`Server::in_process`](crate::Server::in_process).
@@ -39,10 +39,6 @@ impl InProcessStream {
 impl Transport for InProcessStream {
     fn reset_on_close(&self) {
         self.reset.store(true, Relaxed);
-    }
-
-    fn is_in_process(&self) -> bool {
-        true
     }
 }
 
@@ -135,7 +131,9 @@ pub(crate) fn connect(
     let reset = Arc::new(AtomicBool::new(false));
     // The number is known only when it is served, and is not used on this end.
     let ours = InProcessStream { pipe: ours, reset: Arc::clone(&reset), conn: ConnId(0) };
-    let conn = if server.admits(peer.ip()) { server.serve_from(ours, peer, replica, None) } else { None };
+    let link = Link { in_process: true, ..Link::default() };
+    let conn =
+        if server.admits(peer.ip()) { server.serve_from(ours, peer, link, replica, None) } else { None };
     let conn = conn.ok_or_else(|| match server.has_lost_runtime() {
         true => io::Error::new(io::ErrorKind::Unsupported, LOST_RUNTIME),
         false => refused("the server is stopped, or takes no connections"),

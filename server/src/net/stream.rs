@@ -29,21 +29,17 @@ pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     fn is_delaying(&self) -> bool {
         false
     }
+}
 
-    /// Whether the peer is a part of this process. Asked before an interceptor wraps the stream.
-    fn is_in_process(&self) -> bool {
-        false
-    }
-
-    /// Whether it is encrypted. Asked at the same time.
-    fn is_secure(&self) -> bool {
-        false
-    }
-
-    /// The subject of the certificate that the peer has proved to own. Asked at the same time.
-    fn certificate(&self) -> Option<Arc<str>> {
-        None
-    }
+/// How a stream comes from its peer. By default it is plaintext from another process.
+#[derive(Default)]
+pub(crate) struct Link {
+    /// Whether the peer is a part of this process.
+    pub(crate) in_process: bool,
+    /// Whether it is encrypted.
+    pub(crate) is_secure: bool,
+    /// The subject of the certificate that the peer has proved to own.
+    pub(crate) certificate: Option<Arc<str>>,
 }
 
 impl Transport for TcpStream {
@@ -73,18 +69,6 @@ impl Transport for Box<dyn Transport> {
 
     fn is_delaying(&self) -> bool {
         (**self).is_delaying()
-    }
-
-    fn is_in_process(&self) -> bool {
-        (**self).is_in_process()
-    }
-
-    fn is_secure(&self) -> bool {
-        (**self).is_secure()
-    }
-
-    fn certificate(&self) -> Option<Arc<str>> {
-        (**self).certificate()
     }
 }
 

@@ -26,6 +26,7 @@ use crate::net::flow::limits::{HANDSHAKE_TIME, HANDSHAKES, LINGER};
 use crate::net::listener::PortKind;
 use crate::net::rate_limited_warning::RateLimitedWarning;
 use crate::net::registry::ConnectionPermit;
+use crate::net::stream::Link;
 use crate::net::tls::handshake::{Opened, Refusal};
 use crate::net::tls::slots::{HandshakeSlot, HandshakeSlots};
 use crate::shared::Shared;
@@ -110,10 +111,11 @@ impl Accepted {
     fn serve(self, opened: Opened) {
         let Self { shared, peer, replica, permit, .. } = self;
         match opened {
-            Opened::Plain(socket) => shared.serve_from(socket, peer, replica, Some(permit)),
-            Opened::Tls(stream) => {
+            Opened::Plain(socket) => shared.serve_from(socket, peer, Link::default(), replica, Some(permit)),
+            Opened::Tls(stream, certificate) => {
                 shared.stats.handshakes.done.fetch_add(1, Relaxed);
-                shared.serve_from(*stream, peer, replica, Some(permit))
+                let link = Link { is_secure: true, certificate, ..Link::default() };
+                shared.serve_from(*stream, peer, link, replica, Some(permit))
             }
         };
     }
