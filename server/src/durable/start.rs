@@ -22,7 +22,7 @@ use crate::durable::snapshot::SnapshotSource;
 use crate::error::SnapshotError;
 
 /// How long a directory that is in use is tried at least, and the pause between two attempts.
-const PATIENCE: Duration = Duration::from_millis(500);
+const LEAST_TIMEOUT: Duration = Duration::from_millis(500);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 
 /// Where and how a server keeps its state.
@@ -70,8 +70,8 @@ impl DurableConfig {
     /// A server on it that was dropped may still be closing its files, at worst after the sync that is under way and that of what was
     /// submitted meanwhile. So a directory in use is tried again for twice as long as a sync may take without a warning.
     pub(crate) async fn open(self) -> Result<(ReadyLog, Recovered), StorageError> {
-        let patience = self.options.slow_sync.saturating_mul(2).max(PATIENCE);
-        let attempts = patience.as_millis() / BETWEEN_ATTEMPTS.as_millis();
+        let timeout = self.options.slow_sync.saturating_mul(2).max(LEAST_TIMEOUT);
+        let attempts = timeout.as_millis() / BETWEEN_ATTEMPTS.as_millis();
         let mut attempt = 1;
         let begun = Instant::now();
         loop {
