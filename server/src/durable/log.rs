@@ -280,7 +280,8 @@ impl Log {
         }
     }
 
-    /// Answers those who wait for a snapshot. One that fails is no danger: the log has everything.
+    /// Answers those who wait for a snapshot, but for a log that fails: its end drops them. A snapshot that fails is no danger: the log
+    /// has everything.
     fn answer(&mut self, outcome: Outcome) {
         let answer = match outcome {
             Outcome::Written(zxid) => {

@@ -29,10 +29,6 @@ impl InProcessStream {
     pub fn conn(&self) -> ConnId {
         self.conn
     }
-
-    fn is_reset(&self) -> bool {
-        self.reset.load(Relaxed)
-    }
 }
 
 /// The server's end is of the same type.
@@ -51,7 +47,7 @@ impl AsyncRead for InProcessStream {
         let (before, room) = (buf.filled().len(), buf.remaining());
         let read = Pin::new(&mut self.pipe).poll_read(cx, buf);
         let ended = matches!(read, Poll::Ready(Ok(()))) && room > 0 && buf.filled().len() == before;
-        if ended && self.is_reset() {
+        if ended && self.reset.load(Relaxed) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
         read
@@ -61,7 +57,7 @@ impl AsyncRead for InProcessStream {
 impl AsyncWrite for InProcessStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.pipe).poll_write(cx, buf);
-        if matches!(written, Poll::Ready(Err(_))) && self.is_reset() {
+        if matches!(written, Poll::Ready(Err(_))) && self.reset.load(Relaxed) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
         written
