@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::mem;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 use tokio::time::Instant;
@@ -15,6 +15,7 @@ use zoolet_storage::disk::Disk;
 
 use crate::bus::Bus;
 use crate::durable::{SLICE, SLICE_BYTES, SnapshotSource, SnapshotStart};
+use crate::locked::locked;
 use crate::net::flow::limits::COMPARE_CLOCKS;
 use crate::net::stream::Transport;
 
@@ -65,12 +66,6 @@ pub(crate) struct Engine {
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
     /// When to compare the wall clock with the clock of deadlines again.
     compare_clocks: Millis,
-}
-
-/// The engine, for as long as the guard lives: never over an await.
-pub(crate) fn locked(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
-    // A turn that panics stops the server. What it leaves can only be read.
-    engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Engine {

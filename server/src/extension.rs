@@ -18,7 +18,8 @@ use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, Millis};
 
 use crate::config::ServerBuilder;
-use crate::engine::{Attached, Engine, locked};
+use crate::engine::{Attached, Engine};
+use crate::locked::locked;
 use crate::net::in_process::{self, InProcess};
 use crate::server::Server;
 use crate::shared::Shared;
@@ -130,7 +131,7 @@ impl ServerHandle {
         let outcome = self.shared.act_later(reopen).await;
         if let (Some(Err(error)), Some(log)) = (&outcome, &self.shared.log) {
             self.shared.halt();
-            log.queue.fail(log.queue.generation(), StorageError::Failed(error.to_string()));
+            log.queue.fail(StorageError::Failed(error.to_string()));
         }
         outcome
     }

@@ -29,6 +29,7 @@ mod engine;
 mod epoch;
 mod error;
 pub mod extension;
+mod locked;
 pub mod metrics;
 mod net;
 mod observer;

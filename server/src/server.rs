@@ -11,10 +11,11 @@ use zoolet_storage::{RecoveryReport, StorageError};
 
 use crate::config::ServerBuilder;
 use crate::durable::{Close, Work};
-use crate::engine::locked;
 use crate::error::SnapshotError;
+use crate::locked::locked;
 use crate::metrics::ServerMetrics;
 use crate::net::in_process::{self, InProcess};
+use crate::net::stream::Link;
 use crate::observer::Observer;
 use crate::own_thread::OwnThread;
 use crate::shared::Shared;
@@ -97,7 +98,7 @@ impl Server {
     /// scheme `ip`. Limits on connections do not apply. Returns at once, and has no effect once the server has stopped.
     pub fn serve_stream(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static, peer: IpAddr) {
         if self.shared.admits(peer) {
-            self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), 0, None);
+            self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), Link::default(), 0, None);
         }
     }
 

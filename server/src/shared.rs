@@ -21,9 +21,10 @@ use crate::audit;
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
 use crate::durable::{Close, LogHandle, ReadyLog, Work, restore};
-use crate::engine::{Attached, Engine, locked};
+use crate::engine::{Attached, Engine};
 use crate::epoch;
 use crate::error::StartError;
+use crate::locked::locked;
 use crate::net::connection::Connection;
 use crate::net::driver::Driver;
 use crate::net::flow::limits::{BULK_SENDERS, CLOSED_LINES};
@@ -32,7 +33,7 @@ use crate::net::listener::{self, PortKind};
 use crate::net::rate_limited_warning::RateLimitedWarning;
 use crate::net::registry::{ConnectionPermit, Peer, Registry};
 use crate::net::stats::ServerStats;
-use crate::net::stream::Transport;
+use crate::net::stream::{Link, Transport};
 #[cfg(feature = "tls")]
 use crate::net::tls::TlsPorts;
 use crate::net::turns::Turns;
@@ -229,6 +230,7 @@ impl Shared {
         self: &Arc<Self>,
         stream: impl Transport,
         addr: SocketAddr,
+        link: Link,
         replica: usize,
         permit: Option<ConnectionPermit>,
     ) -> Option<ConnId> {
@@ -244,9 +246,9 @@ impl Shared {
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );
         let outbox = Outbox::new(self.net.outbox_limit(), &self.registry.budget);
-        let (in_process, certificate) = (stream.is_in_process(), stream.certificate());
+        let Link { in_process, is_secure, certificate } = link;
         let origin = Origin { peer: addr.ip(), in_process, certificate };
-        let peer = Peer::new(addr, origin, stream.is_secure(), replica, self.now(), outbox, span);
+        let peer = Peer::new(addr, origin, is_secure, replica, self.now(), outbox, span);
         let registration = self.registry.enter(peer, permit);
         if self.stop.is_cancelled() {
             // Stopped in between: the shutdown did not see this connection.

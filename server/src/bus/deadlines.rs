@@ -11,10 +11,7 @@ impl Bus {
         while self.renew_slow_readers(now) {}
         let sessions = self.core().sessions().len();
         self.machine.handle_timeout(now);
-        let expired = sessions - self.core().sessions().len();
-        if expired > 0 {
-            self.count_expired(expired);
-        }
+        self.count_expired(sessions - self.core().sessions().len());
     }
 
     /// Renews sessions that are due, but whose requests wait in the driver's queue or for the log, or whose clients have taken a
@@ -25,11 +22,9 @@ impl Bus {
         let due = due.take(EXPIRED_AT_ONCE);
         let slow = due.filter_map(|session| {
             let peer = &self.conns.get(&session.conn?)?.peer;
-            if peer.waits_for_room() || (peer.is_slow() && peer.outbox.has_requests()) {
+            let is_queued = peer.is_slow() && peer.outbox.has_requests();
+            if is_queued || peer.waits_for_room() || peer.outbox.reader_waits_for_log() {
                 return Some((session.id, now));
-            }
-            if peer.outbox.reader_waits_for_log() {
-                peer.note_progress(now);
             }
             let progress = peer.last_progress();
             let is_alive = progress.0 + i64::from(session.timeout) > now.0;

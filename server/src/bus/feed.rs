@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -11,6 +11,8 @@ use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{ErrorCode, SessionId, Zxid};
 use zoolet_server_core::{Millis, Txn, TxnOp};
+
+use crate::locked::locked;
 
 /// Transactions that are kept.
 const KEPT: usize = 1_000;
@@ -96,13 +98,13 @@ impl TxnFeed {
 
     /// Whether somebody follows, or has a short time ago.
     pub(super) fn is_followed(&self, now: Instant) -> bool {
-        self.followers.load(Relaxed) > 0 || now.saturating_duration_since(self.lock().left) <= LEASE
+        self.followers.load(Relaxed) > 0 || now.saturating_duration_since(locked(&self.ring).left) <= LEASE
     }
 
     /// Notes the transactions of a turn, or of a part of one.
     pub(super) fn note(&self, txns: &[Txn]) {
         let Some(first) = txns.first() else { return };
-        let mut ring = self.lock();
+        let mut ring = locked(&self.ring);
         let expected = ring.txns.back().map_or(ring.before, |last| last.zxid).0 + 1;
         if first.zxid.0 < expected {
             // After a simulated crash, zxids are given again.
@@ -120,11 +122,6 @@ impl TxnFeed {
         drop(ring);
         self.changed.notify_waiters();
     }
-
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        // Nothing panics while it holds the lock.
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Follower {
@@ -139,7 +136,7 @@ impl Follower {
         loop {
             // Before the look: a transaction that comes after it is not missed.
             let changed = self.feed.changed.notified();
-            let recent = self.feed.lock().after(after, max);
+            let recent = locked(&self.feed.ring).after(after, max);
             if after.is_none() || recent.missed || !recent.txns.is_empty() {
                 return recent;
             }
@@ -150,7 +147,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.feed.lock().left = self.clock.now();
+        locked(&self.feed.ring).left = self.clock.now();
         self.feed.followers.fetch_sub(1, Relaxed);
     }
 }
@@ -171,18 +168,14 @@ impl Ring {
 impl RecentTxn {
     fn of(txn: &Txn) -> Self {
         let Txn { session, zxid, time, ref op, .. } = *txn;
-        let mut error = None;
+        let error = if let TxnOp::Error(code) = op { Some(*code) } else { None };
         let (steps_in_all, steps) = match op {
             TxnOp::Multi(ops) => (ops.len(), ops.iter().take(STEPS).map(TxnStep::of).collect()),
             TxnOp::CloseSession { ephemerals } => {
                 let deletes = ephemerals.iter().take(STEPS);
                 (ephemerals.len(), deletes.map(|path| TxnStep::new("delete", path, None)).collect())
             }
-            TxnOp::CreateSession { .. } => (0, Vec::new()),
-            TxnOp::Error(code) => {
-                error = Some(*code);
-                (0, Vec::new())
-            }
+            TxnOp::CreateSession { .. } | TxnOp::Error(_) => (0, Vec::new()),
             TxnOp::Create { .. }
             | TxnOp::Delete { .. }
             | TxnOp::SetData { .. }
@@ -278,7 +271,7 @@ mod tests {
         for zxid in 101..=101 + kept {
             feed.note(&[txn(zxid, delete("/a"))]);
         }
-        assert_eq!(feed.lock().txns.len(), KEPT);
+        assert_eq!(locked(&feed.ring).txns.len(), KEPT);
         let recent = follower.after(Some(Zxid(100)), 1).await;
         assert_eq!((zxids(&recent), recent.missed), (vec![102], true));
         assert!(!follower.after(Some(Zxid(101)), 1).await.missed);

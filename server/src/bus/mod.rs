@@ -327,7 +327,6 @@ impl Bus {
     /// Delivers what this turn has led to.
     pub(crate) fn deliver_effects(&mut self) {
         let mut effects = self.machine.take_effects();
-        self.turn.outputs_are_taken();
         self.feed(&effects.txns);
         let began = self.measure_effects(&effects);
         if let Some(gate) = &mut self.gate {
@@ -352,16 +351,14 @@ impl Bus {
         rule: ReleaseRule,
     ) {
         let Some(conn) = self.conns.get_mut(&to) else { return };
-        let mut sent = 0;
         for message in messages.clone() {
-            sent += u64::from(!matches!(message, Delivery::Message(Message::Close { .. })));
             if let Delivery::Message(Message::Connected(response)) = message {
                 conn.peer.span.record("session", tracing::field::display(response.session));
                 conn.peer.note_session(response.session);
             }
         }
-        self.stats.sent.fetch_add(sent, Relaxed);
         let pushed = conn.peer.outbox.push(messages, held_back, rule);
+        self.stats.sent.fetch_add(pushed.count, Relaxed);
         conn.note_pushed(&pushed, &mut self.counts, &mut self.gate);
     }
 
@@ -386,8 +383,8 @@ impl Bus {
             let events = self.registry.budget.shared(run.bytes);
             for to in run.to.iter() {
                 if let Some(conn) = self.conns.get_mut(to) {
-                    self.stats.sent.fetch_add(run.count, Relaxed);
                     let pushed = conn.peer.outbox.push_events(&events, run.count, rule);
+                    self.stats.sent.fetch_add(pushed.count, Relaxed);
                     conn.note_pushed(&pushed, &mut self.counts, &mut self.gate);
                 }
             }

@@ -280,7 +280,8 @@ impl Log {
         }
     }
 
-    /// Answers those who wait for a snapshot. One that fails is no danger: the log has everything.
+    /// Answers those who wait for a snapshot, but for a log that fails: its end drops them. A snapshot that fails is no danger: the log
+    /// has everything.
     fn answer(&mut self, outcome: Outcome) {
         let answer = match outcome {
             Outcome::Written(zxid) => {
@@ -296,10 +297,7 @@ impl Log {
                 self.queue.count(|counts| counts.snapshot_errors += 1);
                 Err(Arc::new(error))
             }
-            Outcome::LogFailed(error) => {
-                self.waiting.clear();
-                return self.fail(error);
-            }
+            Outcome::LogFailed(error) => return self.fail(error),
             // The tree was replaced meanwhile: they get the next one. Or the server has stopped: there is none.
             Outcome::GivenUp => return self.requests.append(&mut self.waiting),
         };
@@ -342,7 +340,7 @@ impl Log {
             self.is_cancelled.store(true, Ordering::Relaxed);
             // Before anybody learns of the failure: no turn shows what is not durable.
             self.settings.stop.cancel();
-            self.queue.fail(self.generation, error);
+            self.queue.fail(error);
         }
     }
 }
@@ -363,7 +361,7 @@ impl Drop for Log {
     fn drop(&mut self) {
         self.settings.stop.cancel();
         if thread::panicking() {
-            self.queue.fail(self.generation, StorageError::Failed("the log has panicked".to_owned()));
+            self.queue.fail(StorageError::Failed("the log has panicked".to_owned()));
         }
         self.queue.close(&mut self.work);
         // What still writes to the directory ends before that is unlocked. After a panic a snapshot may be a moment late.

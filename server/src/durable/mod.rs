@@ -26,7 +26,7 @@
 //! | the log | the end of a snapshot | `log::ended`, a channel | its job, which reports or panics |
 //! | the driver | a later durable zxid | `CommitQueue::advanced` | `advance`; it takes an empty turn, `Turns::release_durable` |
 //! | a connection, to send | a message that may leave | `Outbox::next` | the next turn, in any task: it begins with `DurabilityGate::advance` |
-//! | a connection, to submit a write | room in 32 MiB | `CommitQueue::has_room` | `advance`, or `fail`, `reopen` or the end |
+//! | a connection, to submit a write or open a session | room in 32 MiB | `CommitQueue::has_room` | `advance`, or `fail`, `reopen` or the end |
 //! | `ServerHandle::durable` | everything that was submitted | `CommitQueue::all_durable` | the same |
 //! | a snapshot | the log's next file | `Work::Roll` | `Log::do_work`, or the drop of it |
 //! | `Server::snapshot` | a snapshot | `Work::Snapshot` | `Log::answer`, or the drop of it |

@@ -1,6 +1,6 @@
 //! [`CommitQueue`]: transactions on their way to the log, and how far the log is.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{SnapshotHeader, Txn, TxnOp};
 use zoolet_storage::{SnapshotSpool, Storage, StorageError};
 
+use crate::locked::locked;
 use crate::metrics::{LogMeasures, LogMetrics};
 use crate::net::flow::limits::COMMIT_QUEUE;
 
@@ -74,16 +75,6 @@ pub(crate) struct CommitQueue {
     failure: SetOnce<Arc<StorageError>>,
 }
 
-/// What the log and the snapshots have done.
-#[derive(Default)]
-pub(crate) struct LogCounts {
-    pub(crate) submitted: u64,
-    pub(crate) slow_syncs: u64,
-    pub(crate) snapshots: u64,
-    pub(crate) snapshot_errors: u64,
-    pub(crate) snapshot_rest: Duration,
-}
-
 /// A snapshot in the data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -104,7 +95,8 @@ struct State {
     released: Zxid,
     /// The transactions that were submitted and are not durable.
     waiting: Amount,
-    counts: LogCounts,
+    /// What was counted since the last reset; the rest of it is of no meaning.
+    counts: LogMetrics,
     last_snapshot: Option<LastSnapshot>,
     measures: Option<LogMeasures>,
     /// How often the directory was opened anew, after simulated crashes. Reports of an earlier generation are void.
@@ -206,7 +198,7 @@ impl CommitQueue {
     }
 
     /// Counts something that the log or a snapshot has done.
-    pub(crate) fn count(&self, count: impl FnOnce(&mut LogCounts)) {
+    pub(crate) fn count(&self, count: impl FnOnce(&mut LogMetrics)) {
         count(&mut self.lock().counts);
     }
 
@@ -243,7 +235,7 @@ impl CommitQueue {
     /// Forgets what was counted and measured.
     pub(crate) fn reset_counts(&self, now: Instant) {
         let mut state = self.lock();
-        state.counts = LogCounts::default();
+        state.counts = LogMetrics::default();
         if let Some(measures) = &mut state.measures {
             measures.reset(now);
         }
@@ -256,23 +248,17 @@ impl CommitQueue {
             durable_zxid: state.durable,
             queued: state.waiting.txns,
             queued_bytes: state.waiting.bytes,
-            submitted: state.counts.submitted,
-            slow_syncs: state.counts.slow_syncs,
             has_failed: self.failure.get().is_some(),
-            snapshots: state.counts.snapshots,
-            snapshot_errors: state.counts.snapshot_errors,
-            snapshot_rest_ms: state.counts.snapshot_rest.as_secs_f64() * 1_000.0,
+            ..state.counts.clone()
         }
     }
 
-    /// Notes that the log of that generation has failed: nothing more becomes durable. Void if the directory was opened anew meanwhile.
-    /// The server must be stopped before, as this wakes those that wait for durability.
-    pub(crate) fn fail(&self, generation: u64, error: StorageError) {
-        if self.generation() == generation {
-            // A second failure follows from the first.
-            let _ = self.failure.set(Arc::new(error));
-            self.changed.notify_waiters();
-        }
+    /// Notes that the log has failed: nothing more becomes durable. The server must be stopped before, as this wakes those that wait for
+    /// durability.
+    pub(crate) fn fail(&self, error: StorageError) {
+        // A second failure follows from the first.
+        let _ = self.failure.set(Arc::new(error));
+        self.changed.notify_waiters();
     }
 
     /// How often the directory was opened anew.
@@ -355,8 +341,7 @@ impl CommitQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 

@@ -87,28 +87,22 @@ pub(crate) enum Pace {
 impl SnapshotJob {
     /// Writes it.
     pub(crate) async fn write(&self, pace: Pace) -> Outcome {
-        match self.dir.sync_log() {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Outcome::LogFailed(error),
-            Err(error) => return Outcome::Failed(error),
-        }
-        match self.copy(pace).await {
-            Ok(Some(zxid)) => Outcome::Written(zxid),
-            Ok(None) => Outcome::GivenUp,
-            Err(error) => Outcome::Failed(error),
-        }
+        self.copy(pace).await.unwrap_or_else(Outcome::Failed)
     }
 
-    /// Copies the tree to a file. `None` if it is given up.
-    async fn copy(&self, pace: Pace) -> Result<Option<Zxid>, StorageError> {
+    /// Copies the tree to a file.
+    async fn copy(&self, pace: Pace) -> Result<Outcome, StorageError> {
+        if let Err(error) = self.dir.sync_log()? {
+            return Ok(Outcome::LogFailed(error));
+        }
         if self.is_given_up() {
-            return Ok(None);
+            return Ok(Outcome::GivenUp);
         }
         let (roll, rolled) = oneshot::channel();
         // Asked for before the next turn, so that the next file begins with the first transaction after the snapshot.
         let Some((header, sessions)) = self.source.begin(Box::new(|| self.queue.send(Work::Roll(roll))))
         else {
-            return Ok(None);
+            return Ok(Outcome::GivenUp);
         };
         let copy = SnapshotCopy(&*self.source);
         let mut throttle = None;
@@ -116,7 +110,7 @@ impl SnapshotJob {
             let asked = Instant::now();
             // Fails if the log ends, or the directory is opened anew, before everything up to the snapshot is durable.
             if rolled.await.is_err() {
-                return Ok(None);
+                return Ok(Outcome::GivenUp);
             }
             if matches!(pace, Pace::Rest) {
                 // The log begins its next file now, which takes it about as long as to end this one.
@@ -135,7 +129,7 @@ impl SnapshotJob {
         loop {
             let more = self.source.slice(&mut |record| slice.push(record));
             // After the slice: a directory that was opened anew has no more znodes of this snapshot, which is then not whole.
-            let Some(more) = more.filter(|_| !self.is_given_up()) else { return Ok(None) };
+            let Some(more) = more.filter(|_| !self.is_given_up()) else { return Ok(Outcome::GivenUp) };
             for record in slice.drain(..) {
                 writer.add(&record)?;
             }
@@ -150,7 +144,7 @@ impl SnapshotJob {
         drop(copy);
         let complete = writer.sync()?;
         // Older snapshots may be read before they are removed, which takes as long as to write one.
-        self.publish(complete, &mut |_| rest()).map(Some)
+        self.publish(complete, &mut |_| rest()).map(Outcome::Written)
     }
 
     fn is_given_up(&self) -> bool {
@@ -206,7 +200,7 @@ impl Throttle<'_> {
         if mem::replace(&mut self.last, now) != now {
             let rest = (worked * REST).min(LONGEST_REST);
             thread::sleep(rest);
-            self.queue.count(|counts| counts.snapshot_rest += rest);
+            self.queue.count(|counts| counts.snapshot_rest_ms += rest.as_secs_f64() * 1_000.0);
         }
         self.begun = Instant::now();
     }

@@ -12,7 +12,7 @@ use zoolet_clock::Clock;
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Core, CoreConfig, Millis};
 use zoolet_storage::disk::{Disk, RealDisk};
-use zoolet_storage::{Recovered, RecoveryReport, SnapshotDir, Storage, StorageError, StorageOptions};
+use zoolet_storage::{Recovered, RecoveryReport, Storage, StorageError, StorageOptions};
 
 use crate::durable::disk_thread;
 use crate::durable::gate::DurabilityGate;
@@ -22,7 +22,7 @@ use crate::durable::snapshot::SnapshotSource;
 use crate::error::SnapshotError;
 
 /// How long a directory that is in use is tried at least, and the pause between two attempts.
-const PATIENCE: Duration = Duration::from_millis(500);
+const LEAST_TIMEOUT: Duration = Duration::from_millis(500);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 
 /// Where and how a server keeps its state.
@@ -70,8 +70,8 @@ impl DurableConfig {
     /// A server on it that was dropped may still be closing its files, at worst after the sync that is under way and that of what was
     /// submitted meanwhile. So a directory in use is tried again for twice as long as a sync may take without a warning.
     pub(crate) async fn open(self) -> Result<(ReadyLog, Recovered), StorageError> {
-        let patience = self.options.slow_sync.saturating_mul(2).max(PATIENCE);
-        let attempts = patience.as_millis() / BETWEEN_ATTEMPTS.as_millis();
+        let timeout = self.options.slow_sync.saturating_mul(2).max(LEAST_TIMEOUT);
+        let attempts = timeout.as_millis() / BETWEEN_ATTEMPTS.as_millis();
         let mut attempt = 1;
         let begun = Instant::now();
         loop {
@@ -177,11 +177,6 @@ impl LogHandle {
         let (request, outcome) = oneshot::channel();
         self.queue.send(Work::Snapshot(request));
         outcome.await.map_err(|_| SnapshotError::Stopped)?.map_err(SnapshotError::Storage)
-    }
-
-    /// The snapshots of the directory, which is on this disk.
-    pub(crate) fn snapshots(&self, disk: &Arc<dyn Disk>) -> SnapshotDir {
-        SnapshotDir::new(Arc::clone(disk), &self.options)
     }
 
     pub(crate) async fn dirs(&self, disk: Arc<dyn Disk>) -> DirectorySizes {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use zoolet_server_core::{Core, QuotaView};
 
-use crate::engine::locked;
+use crate::locked::locked;
 #[cfg(feature = "metrics")]
 use crate::metrics::Measures;
 use crate::metrics::{QuotaMetrics, ServerMetrics, SummaryValue};
@@ -22,7 +22,6 @@ impl Shared {
         let mut metrics = ServerMetrics {
             uptime_ms: self.now().0 - stats.started.0,
             packets_received: stats.received.load(Relaxed),
-            packets_sent: stats.sent.load(Relaxed),
             outstanding_requests: stats.outstanding(),
             bytes_received: stats.bytes_received.load(Relaxed),
             min_latency_ms: whole_millis(latency.min),
@@ -51,6 +50,8 @@ impl Shared {
         let measures = {
             let mut engine = locked(&self.engine);
             metrics.turns = engine.turns;
+            // A turn counts its messages after they may have arrived.
+            metrics.packets_sent = stats.sent.load(Relaxed);
             let bus = &mut engine.bus;
             let core = bus.machine().replica(at);
             metrics.zxid = core.tree().last_zxid();

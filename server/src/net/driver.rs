@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
-use crate::engine::locked;
+use crate::locked::locked;
 use crate::net::registry::Registry;
 use crate::net::turns::{SlowBatch, Turns};
 

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 use zoolet_server_core::ConnId;
 
 use crate::net::flow::limits::PIPE;
-use crate::net::stream::Transport;
+use crate::net::stream::{Link, Transport};
 use crate::shared::Shared;
 
 /// The client's end of a connection without a socket, from [`Server::in_process`](crate::Server::in_process).
@@ -29,20 +29,12 @@ impl InProcessStream {
     pub fn conn(&self) -> ConnId {
         self.conn
     }
-
-    fn is_reset(&self) -> bool {
-        self.reset.load(Relaxed)
-    }
 }
 
 /// The server's end is of the same type.
 impl Transport for InProcessStream {
     fn reset_on_close(&self) {
         self.reset.store(true, Relaxed);
-    }
-
-    fn is_in_process(&self) -> bool {
-        true
     }
 }
 
@@ -55,7 +47,7 @@ impl AsyncRead for InProcessStream {
         let (before, room) = (buf.filled().len(), buf.remaining());
         let read = Pin::new(&mut self.pipe).poll_read(cx, buf);
         let ended = matches!(read, Poll::Ready(Ok(()))) && room > 0 && buf.filled().len() == before;
-        if ended && self.is_reset() {
+        if ended && self.reset.load(Relaxed) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
         read
@@ -65,7 +57,7 @@ impl AsyncRead for InProcessStream {
 impl AsyncWrite for InProcessStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.pipe).poll_write(cx, buf);
-        if matches!(written, Poll::Ready(Err(_))) && self.is_reset() {
+        if matches!(written, Poll::Ready(Err(_))) && self.reset.load(Relaxed) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
         written
@@ -135,7 +127,9 @@ pub(crate) fn connect(
     let reset = Arc::new(AtomicBool::new(false));
     // The number is known only when it is served, and is not used on this end.
     let ours = InProcessStream { pipe: ours, reset: Arc::clone(&reset), conn: ConnId(0) };
-    let conn = if server.admits(peer.ip()) { server.serve_from(ours, peer, replica, None) } else { None };
+    let link = Link { in_process: true, ..Link::default() };
+    let conn =
+        if server.admits(peer.ip()) { server.serve_from(ours, peer, link, replica, None) } else { None };
     let conn = conn.ok_or_else(|| match server.has_lost_runtime() {
         true => io::Error::new(io::ErrorKind::Unsupported, LOST_RUNTIME),
         false => refused("the server is stopped, or takes no connections"),

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 
 use crate::error::StartError;
 use crate::net::flow::limits::ACCEPT_PAUSE;
-use crate::net::stream::Transport;
+use crate::net::stream::{Link, Transport};
 use crate::shared::Shared;
 
 /// What connections on a port speak.
@@ -135,7 +135,7 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, replica: usi
     }
     match kind {
         PortKind::Plain => {
-            shared.serve_from(stream, peer, replica, Some(permit));
+            shared.serve_from(stream, peer, Link::default(), replica, Some(permit));
         }
         #[cfg(feature = "tls")]
         kind => crate::net::tls::accept(shared, stream, peer, replica, permit, kind),

@@ -1,9 +1,10 @@
 //! Log lines that a peer can cause as often as it likes: they are summed up.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use tokio::time::Instant;
 
+use crate::locked::locked;
 use crate::net::flow::limits::WARNING_PERIOD;
 
 /// A line that may be repeated.
@@ -37,8 +38,7 @@ impl RateLimitedWarning {
 
     /// Counts one at a time. Returns how many the line that is due now stands for, if one is.
     pub(crate) fn count(&self, now: Instant) -> Option<u64> {
-        // Nothing panics while it holds the lock.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         state.count += 1;
         if state.since.is_none_or(|since| now.saturating_duration_since(since) >= WARNING_PERIOD) {
             (state.since, state.lines) = (Some(now), 0);

@@ -124,7 +124,7 @@ impl Peer {
         self.outbox.return_unprocessed(requests);
     }
 
-    /// Notes that the stream has taken a part, or has had no chance to.
+    /// Notes that the stream has taken a part.
     pub(crate) fn note_progress(&self, now: Millis) {
         self.progress.store(now.0, Ordering::Relaxed);
     }

@@ -1,12 +1,13 @@
 //! Counters: of the server as a whole, and of each connection.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::time::Instant;
 use zoolet_proto::{OpCode, Xid, Zxid};
 use zoolet_server_core::{ConnId, Input, Millis};
 
+use crate::locked::locked;
 use crate::metrics::AdminCounts;
 
 /// Counters of the server.
@@ -67,28 +68,23 @@ impl ServerStats {
         for count in counts.into_iter().chain(more) {
             count.store(0, Relaxed);
         }
-        *self.lock_latency() = Latency::default();
+        *locked(&self.latency) = Latency::default();
         *self.admin() = AdminCounts::default();
     }
 
     /// What its admin servers have counted.
     pub(crate) fn admin(&self) -> MutexGuard<'_, AdminCounts> {
-        self.admin.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.admin)
     }
 
     pub(crate) fn latency(&self) -> Latency {
-        *self.lock_latency()
+        *locked(&self.latency)
     }
 
     /// Counts `requests` that were answered after `micros` each.
     pub(crate) fn record(&self, micros: i64, requests: u64) {
         self.handled.fetch_add(requests, Relaxed);
-        self.lock_latency().record(micros, requests);
-    }
-
-    fn lock_latency(&self) -> MutexGuard<'_, Latency> {
-        // Nothing panics while it holds the lock.
-        self.latency.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.latency).record(micros, requests);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 
+use crate::locked::locked;
 use crate::net::flow::buffer::SendBuffer;
 use crate::net::flow::limits::MAX_SEND;
 
@@ -28,21 +29,17 @@ pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     fn is_delaying(&self) -> bool {
         false
     }
+}
 
-    /// Whether the peer is a part of this process. Asked before an interceptor wraps the stream.
-    fn is_in_process(&self) -> bool {
-        false
-    }
-
-    /// Whether it is encrypted. Asked at the same time.
-    fn is_secure(&self) -> bool {
-        false
-    }
-
-    /// The subject of the certificate that the peer has proved to own. Asked at the same time.
-    fn certificate(&self) -> Option<Arc<str>> {
-        None
-    }
+/// How a stream comes from its peer. By default it is plaintext from another process.
+#[derive(Default)]
+pub(crate) struct Link {
+    /// Whether the peer is a part of this process.
+    pub(crate) in_process: bool,
+    /// Whether it is encrypted.
+    pub(crate) is_secure: bool,
+    /// The subject of the certificate that the peer has proved to own.
+    pub(crate) certificate: Option<Arc<str>>,
 }
 
 impl Transport for TcpStream {
@@ -73,18 +70,6 @@ impl Transport for Box<dyn Transport> {
     fn is_delaying(&self) -> bool {
         (**self).is_delaying()
     }
-
-    fn is_in_process(&self) -> bool {
-        (**self).is_in_process()
-    }
-
-    fn is_secure(&self) -> bool {
-        (**self).is_secure()
-    }
-
-    fn certificate(&self) -> Option<Arc<str>> {
-        (**self).certificate()
-    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + 'static> Transport for Pin<Box<S>> {}
@@ -92,27 +77,22 @@ impl<S: AsyncRead + AsyncWrite + Send + 'static> Transport for Pin<Box<S>> {}
 /// A stream for its reader and its writer. Both are in one task, so that neither ever waits for the lock.
 pub(crate) struct Half<'s, S>(pub(crate) &'s Mutex<S>);
 
-impl<'s, S> Half<'s, S> {
+impl<S> Half<'_, S> {
     /// Calls the stream.
     pub(crate) fn with<T>(&self, call: impl FnOnce(&S) -> T) -> T {
-        call(&self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'s, S> {
-        // A stream that panics ends its connection.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        call(&locked(self.0))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Half<'_, S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_read(cx, buf)
+        Pin::new(&mut *locked(self.0)).poll_read(cx, buf)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Half<'_, S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.lock()).poll_write(cx, buf)
+        Pin::new(&mut *locked(self.0)).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -120,15 +100,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Half<'_, S> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.lock()).poll_write_vectored(cx, bufs)
+        Pin::new(&mut *locked(self.0)).poll_write_vectored(cx, bufs)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_flush(cx)
+        Pin::new(&mut *locked(self.0)).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.lock()).poll_shutdown(cx)
+        Pin::new(&mut *locked(self.0)).poll_shutdown(cx)
     }
 }
 

@@ -15,7 +15,8 @@ use zoolet_proto::{Incoming, OpCode, SessionId};
 use zoolet_server_core::{ConnId, Core, Input, Millis};
 
 use crate::durable::CommitQueue;
-use crate::engine::{Batch, Engine, locked};
+use crate::engine::{Batch, Engine};
+use crate::locked::locked;
 use crate::net::registry::Registration;
 
 /// A batch of a slow connection, for the driver. A connection has at most one.

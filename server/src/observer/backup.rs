@@ -76,7 +76,7 @@ impl Observer {
         let (disk, dir, zxid, _turn) = match shared.log_and_disk() {
             Some((log, disk)) => {
                 let zxid = log.snapshot().await?;
-                let dir = log.snapshots(&disk);
+                let dir = SnapshotDir::new(Arc::clone(&disk), &log.options);
                 (disk, dir, zxid, turn)
             }
             None => {

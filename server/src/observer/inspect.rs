@@ -8,7 +8,7 @@ use zoolet_server_core::{AdminAccess, ConnId, Core, Millis, Origin};
 
 use super::Observer;
 use crate::bus::feed::RecentTxns;
-use crate::engine::locked;
+use crate::locked::locked;
 use crate::metrics::ServerMetrics;
 use crate::net::in_process::{self, InProcessStream};
 

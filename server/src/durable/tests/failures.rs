@@ -1,5 +1,7 @@
 //! Turns, disks and processes that fail.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use zoolet_simdisk::{DiskFault, DiskOp};
 use zoolet_storage::Durability;
 
@@ -51,8 +53,23 @@ fn a_log_that_fails_while_a_crash_is_simulated_does_not_stop_the_server() {
     let reopens = Arc::clone(&queue);
     source.act_at_the_end_of_the_turn(move || reopens.reopen(open(&next).0, Zxid(1)));
     log.handle(&mut vec![Work::Txns([txn(2)].into_iter().collect(), 0, None)]);
-    assert!(!stop.is_cancelled());
+    assert!(!stop.is_cancelled() && !queue.metrics().has_failed);
     assert_eq!(queue.generation(), 1);
+}
+
+/// It does not come to the next directory.
+#[test]
+fn a_log_that_panics_while_a_crash_is_simulated_fails_the_server() {
+    let Scene { disk, storage, queue, work, engine } = Scene::new();
+    let settings = settings();
+    let stop = settings.stop.clone();
+    let log = Log::new(storage, (Arc::clone(&queue), work), engine, settings);
+    queue.reopen(open(&disk.kill()).0, Zxid(1));
+    let panicked = catch_unwind(AssertUnwindSafe(move || {
+        let _log = log;
+        panic!("as if there were a bug");
+    }));
+    assert!(panicked.is_err() && stop.is_cancelled() && queue.metrics().has_failed);
 }
 
 /// Nothing on disk is in doubt, as after a failed sync.

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
-use zoolet_proto::records::{ConnectRequest, GetChildren};
+use zoolet_proto::records::{ConnectRequest, GetChildren, GetData, SetData};
 use zoolet_proto::{Incoming, Request, SessionId, Xid, Zxid};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis, Output, StateMachine};
 
@@ -242,6 +242,14 @@ fn listing() -> Request {
     Request::GetChildren(GetChildren { path: "/".into(), watch: false })
 }
 
+fn set_root(len: usize) -> Request {
+    Request::SetData(SetData { path: "/".into(), data: Some(vec![0; len].into()), version: -1 })
+}
+
+fn read_root() -> Request {
+    Request::GetData(GetData { path: "/".into(), watch: false })
+}
+
 async fn quiet(turns: &Turns) {
     while !turns.is_quiet() {
         tokio::task::yield_now().await;
@@ -315,5 +323,17 @@ async fn of_a_connection_that_is_gone_only_what_has_an_effect_is_executed() {
         quiet(&turns).await;
         assert_eq!(seen.executed().len(), count, "{request:?}");
         assert_eq!(unprocessed(&member).await, 0, "it counts as answered");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_overflows_its_connection_is_not_counted_as_sent() {
+    let (driver, turns) = server();
+    let [member, _] = sessions(&driver, &turns).await;
+    let sent = || locked(&turns.engine).bus.stats.sent.load(Ordering::Relaxed);
+    let before = sent();
+    for (request, overflows) in [(set_root(1 << 20), false), (read_root(), true)] {
+        assert!(turns.submit(&member, &mut requests(&request, 1)).await);
+        assert_eq!((sent() - before, member.peer.outbox.has_overflowed()), (1, overflows));
     }
 }

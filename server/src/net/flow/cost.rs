@@ -124,11 +124,6 @@ impl TurnLimit {
         self.counted = outputs.len();
     }
 
-    /// Notes that the outputs are taken: the next ones are counted from the first.
-    pub(crate) fn outputs_are_taken(&mut self) {
-        self.counted = 0;
-    }
-
     /// Notes that an input is executed next.
     pub(crate) fn begin(&mut self, cost: Cost) {
         if cost != Cost::Cheap {
@@ -146,8 +141,8 @@ impl TurnLimit {
         }
     }
 
-    /// Begins the next turn.
+    /// Begins the next turn, after the outputs of this one were taken.
     pub(crate) fn reset(&mut self) {
-        (self.bytes, self.began, self.is_over, self.cheap) = (0, None, false, 0);
+        (self.bytes, self.counted, self.began, self.is_over, self.cheap) = (0, 0, None, false, 0);
     }
 }

@@ -181,14 +181,15 @@ impl Outbox {
         }
         let waited = queue.is_held();
         queue.add(rule.events_wait_for(), |out| out.share(events));
+        let mut pushed = Pushed::default();
         if queue.size().all > self.limit {
             queue.overflow();
+        } else {
+            pushed.count = count;
+            pushed.event_bytes = (events.len() as u64).saturating_sub(PREFIX * count);
         }
-        let is_open = queue.state == CloseState::Open;
-        let event_bytes = (events.len() as u64).saturating_sub(PREFIX * count);
-        let (count, event_bytes) = if is_open { (count, event_bytes) } else { (0, 0) };
         self.account_and_wake(&mut queue);
-        Pushed { count, event_bytes, ..Pushed::default() }.with_waits(&queue, waited)
+        pushed.with_waits(&queue, waited)
     }
 
     /// Accounts for what was queued, and has it sent.
@@ -248,10 +249,10 @@ impl Outbox {
         self.lock().reader_waits
     }
 
-    /// Whether it is so while messages wait for the log.
+    /// Whether it is so for the log alone: the stream has taken everything that may leave.
     pub(crate) fn reader_waits_for_log(&self) -> bool {
         let queue = self.lock();
-        queue.reader_waits && queue.is_held()
+        queue.reader_waits && queue.is_held() && queue.in_flight.all == 0 && queue.waiting.is_empty()
     }
 
     /// Whether nothing can be sent any more.

@@ -3,8 +3,7 @@
 use std::io::{self, IoSlice, Write};
 
 use smallvec::SmallVec;
-
-const PREFIX: usize = 4;
+use zoolet_proto::frame::PREFIX;
 
 /// Where in a frame the next byte is that is written.
 ///

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 
 use tokio::net::TcpStream;
 use tokio::task::yield_now;
@@ -19,7 +20,8 @@ use crate::net::tls::stream::TlsTransport;
 /// A connection that can be served.
 pub(crate) enum Opened {
     Plain(TlsSocket),
-    Tls(Box<TlsTransport>),
+    /// With the subject of the client's certificate.
+    Tls(Box<TlsTransport>, Option<Arc<str>>),
 }
 
 /// A connection that cannot.
@@ -57,7 +59,7 @@ pub(crate) async fn open(
     }
     let stream = in_turns(ports, slot, socket).await?;
     match ports.live.settings().client_subject(stream.get_ref().1.peer_certificates(), peer) {
-        Ok(certificate) => Ok(Opened::Tls(Box::new(TlsTransport::new(stream, certificate)))),
+        Ok(certificate) => Ok(Opened::Tls(Box::new(TlsTransport::new(stream)), certificate)),
         Err(error) => Err(Refusal::new(error, stream.into_inner().0)),
     }
 }

@@ -26,6 +26,7 @@ use crate::net::flow::limits::{HANDSHAKE_TIME, HANDSHAKES, LINGER};
 use crate::net::listener::PortKind;
 use crate::net::rate_limited_warning::RateLimitedWarning;
 use crate::net::registry::ConnectionPermit;
+use crate::net::stream::Link;
 use crate::net::tls::handshake::{Opened, Refusal};
 use crate::net::tls::slots::{HandshakeSlot, HandshakeSlots};
 use crate::shared::Shared;
@@ -66,19 +67,10 @@ pub(crate) fn accept(
     kind: PortKind,
 ) {
     let Some(ports) = &shared.tls else { return };
-    let Some(slot) = ports.slots.take() else {
-        return shared.refuse_handshake(ports, peer);
-    };
     let accepted = Accepted { shared: Arc::clone(shared), ports: Arc::clone(ports), peer, replica, permit };
-    shared.spawn_for_connection(accepted.open(stream, slot, kind));
-}
-
-impl Shared {
-    fn refuse_handshake(&self, ports: &TlsPorts, peer: SocketAddr) {
-        self.stats.handshakes.refused.fetch_add(1, Relaxed);
-        if let Some(count) = ports.refused.count(self.clock.now()) {
-            tracing::warn!(%peer, count, "too many TLS handshakes at once; closing this connection");
-        }
+    match ports.slots.take() {
+        Some(slot) => shared.spawn_for_connection(accepted.open(stream, slot, kind)),
+        None => accepted.refuse(),
     }
 }
 
@@ -99,7 +91,7 @@ impl Accepted {
             tokio::select! {
                 biased;
                 () = self.shared.stop.cancelled() => return,
-                () = slot.lost() => return self.shared.refuse_handshake(&self.ports, self.peer),
+                () = slot.lost() => return self.refuse(),
                 opened = timeout(HANDSHAKE_TIME, opening) => opened,
             }
         };
@@ -119,10 +111,11 @@ impl Accepted {
     fn serve(self, opened: Opened) {
         let Self { shared, peer, replica, permit, .. } = self;
         match opened {
-            Opened::Plain(socket) => shared.serve_from(socket, peer, replica, Some(permit)),
-            Opened::Tls(stream) => {
+            Opened::Plain(socket) => shared.serve_from(socket, peer, Link::default(), replica, Some(permit)),
+            Opened::Tls(stream, certificate) => {
                 shared.stats.handshakes.done.fetch_add(1, Relaxed);
-                shared.serve_from(*stream, peer, replica, Some(permit))
+                let link = Link { is_secure: true, certificate, ..Link::default() };
+                shared.serve_from(*stream, peer, link, replica, Some(permit))
             }
         };
     }
@@ -138,6 +131,13 @@ impl Accepted {
             () = self.shared.stop.cancelled() => {}
             () = slot.lost() => {}
             _ = timeout(LINGER, linger(&mut reader, &mut writer, false)) => {}
+        }
+    }
+
+    fn refuse(&self) {
+        self.shared.stats.handshakes.refused.fetch_add(1, Relaxed);
+        if let Some(count) = self.ports.refused.count(self.shared.clock.now()) {
+            tracing::warn!(peer = %self.peer, count, "too many TLS handshakes at once; closing this connection");
         }
     }
 

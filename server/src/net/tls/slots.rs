@@ -1,11 +1,12 @@
 //! How many handshakes are under way, and which of them gives way to another.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::locked::locked;
 use crate::net::flow::limits::STALLED_HANDSHAKE;
 
 /// A bound on handshakes.
@@ -42,7 +43,7 @@ struct Waiting {
 impl SlotState {
     /// Notes whether bytes of the peer are there.
     pub(crate) fn note(&self, has_bytes: bool) {
-        let mut waiting = self.lock();
+        let mut waiting = locked(&self.waiting);
         if has_bytes {
             waiting.busy.get_or_insert_with(Instant::now);
         } else if let Some(busy) = waiting.busy.take() {
@@ -51,13 +52,8 @@ impl SlotState {
     }
 
     fn is_stalled(&self, now: Instant) -> bool {
-        let waiting = self.lock();
+        let waiting = locked(&self.waiting);
         waiting.busy.is_none() && now.saturating_duration_since(waiting.since) >= STALLED_HANDSHAKE
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing panics while it holds the lock.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,7 +74,7 @@ impl HandshakeSlots {
     /// A slot for one more; `None` if all are taken and none gives way.
     pub(crate) fn take(self: &Arc<Self>) -> Option<HandshakeSlot> {
         let now = Instant::now();
-        let mut open = self.lock();
+        let mut open = locked(&self.open);
         if open.by_number.len() >= self.most {
             let (&number, _) = open.by_number.iter().find(|(_, state)| state.is_stalled(now))?;
             if let Some(state) = open.by_number.remove(&number) {
@@ -95,12 +91,7 @@ impl HandshakeSlots {
 
     /// How many handshakes are under way.
     pub(crate) fn open(&self) -> usize {
-        self.lock().by_number.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, OpenHandshakes> {
-        // Nothing panics while it holds the lock.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.open).by_number.len()
     }
 }
 
@@ -113,7 +104,7 @@ impl HandshakeSlot {
 
 impl Drop for HandshakeSlot {
     fn drop(&mut self) {
-        self.slots.lock().by_number.remove(&self.number);
+        locked(&self.slots.open).by_number.remove(&self.number);
     }
 }
 

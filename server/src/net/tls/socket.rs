@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
 
+use crate::locked::locked;
 use crate::net::flow::limits::MAX_HANDSHAKE;
 use crate::net::listener::PortKind;
 use crate::net::stream::Transport;
@@ -70,8 +71,7 @@ impl HeldTurn {
     }
 
     fn with<T>(&self, call: impl FnOnce(&mut Option<OwnedSemaphorePermit>) -> T) -> T {
-        // Nothing panics while it holds the lock.
-        call(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        call(&mut locked(&self.0))
     }
 }
 

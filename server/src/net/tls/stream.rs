@@ -2,7 +2,6 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
@@ -17,14 +16,12 @@ use crate::net::tls::socket::TlsSocket;
 pub(crate) struct TlsTransport {
     stream: TlsStream<TlsSocket>,
     records: FrameRecords,
-    /// The subject of the client's certificate.
-    certificate: Option<Arc<str>>,
     resets: AtomicBool,
 }
 
 impl TlsTransport {
-    pub(crate) fn new(stream: TlsStream<TlsSocket>, certificate: Option<Arc<str>>) -> Self {
-        Self { stream, records: FrameRecords::default(), certificate, resets: AtomicBool::new(false) }
+    pub(crate) fn new(stream: TlsStream<TlsSocket>) -> Self {
+        Self { stream, records: FrameRecords::default(), resets: AtomicBool::new(false) }
     }
 }
 
@@ -36,14 +33,6 @@ impl Transport for TlsTransport {
     fn reset_on_close(&self) {
         self.resets.store(true, Relaxed);
         self.stream.get_ref().0.reset_on_close();
-    }
-
-    fn is_secure(&self) -> bool {
-        true
-    }
-
-    fn certificate(&self) -> Option<Arc<str>> {
-        self.certificate.clone()
     }
 }
 

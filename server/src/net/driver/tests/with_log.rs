@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use tokio::sync::mpsc::UnboundedReceiver;
-use zoolet_proto::records::{GetData, SetData};
 use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::StorageOptions;
 
@@ -44,24 +43,18 @@ async fn with_log() -> (Driver, Arc<Turns>, [Registration; 2], Log) {
     (driver, turns, members, log)
 }
 
-fn set_root(len: usize) -> Request {
-    Request::SetData(SetData { path: "/".into(), data: Some(vec![0; len].into()), version: -1 })
-}
-
-fn read_root() -> Request {
-    Request::GetData(GetData { path: "/".into(), watch: false })
-}
-
 /// Whether a future is ready when it is polled once.
 async fn is_ready(mut future: Pin<&mut impl Future>) -> bool {
     poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_ready())).await
 }
 
-/// How many bytes of messages may leave now.
+/// How many bytes of messages may leave now. They are sent.
 async fn leaving(member: &Registration) -> usize {
     let mut bytes = SendBuffer::default();
     is_ready(pin!(member.peer.outbox.next(&mut bytes))).await;
-    bytes.len()
+    let leaving = bytes.len();
+    assert!(!is_ready(pin!(member.peer.outbox.next(&mut bytes))).await);
+    leaving
 }
 
 /// Lets a minute pass, and returns whether a connection still has a session then.
@@ -127,4 +120,19 @@ async fn a_session_does_not_expire_while_its_connection_is_not_read_for_replies_
     assert!(!is_ready(loops.as_mut()).await && survives(&turns, &member));
     log.advance(&turns, 3, 0);
     assert!(!is_ready(loops.as_mut()).await && !survives(&turns, &member), "its client takes nothing");
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_expires_although_some_of_its_messages_wait_for_the_log() {
+    let (_driver, turns, [member, _], log) = with_log().await;
+    let mut batch = requests(&set_root(300 << 10), 1);
+    batch.append(&mut requests(&read_root(), 1));
+    assert!(turns.submit(&member, &mut batch).await);
+    log.advance(&turns, 3, 0);
+    member.peer.set_slow(false);
+    assert!(turns.submit(&member, &mut requests(&set_root(0), 1)).await);
+    let outbox = &member.peer.outbox;
+    let (mut writing, mut reading) = (pin!(pending()), pin!(outbox.ready_for_requests()));
+    let mut loops = pin!(poll_fn(|cx| outbox.poll_loops(cx, writing.as_mut(), reading.as_mut())));
+    assert!(!is_ready(loops.as_mut()).await && !survives(&turns, &member));
 }
