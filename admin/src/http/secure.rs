@@ -42,25 +42,24 @@ impl Https {
         peer: IpAddr,
         turns: &Turns,
     ) -> io::Result<OpenedHttp> {
-        timeout(HANDSHAKE_TIME, self.open_unbounded(stream, peer, turns)).await?
-    }
-
-    async fn open_unbounded(&self, stream: TcpStream, peer: IpAddr, turns: &Turns) -> io::Result<OpenedHttp> {
         /// The type of a record of a handshake, with which no method begins.
         const HANDSHAKE: u8 = 0x16;
-        if self.is_unified {
-            let mut first = [0];
-            if stream.peek(&mut first).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+        let open = async {
+            if self.is_unified {
+                let mut first = [0];
+                if stream.peek(&mut first).await? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                if first != [HANDSHAKE] {
+                    self.observer.count_admin(|counts| counts.plaintext_requests += 1);
+                    return Ok(OpenedHttp::Plain(stream));
+                }
             }
-            if first != [HANDSHAKE] {
-                self.observer.count_admin(|counts| counts.plaintext_requests += 1);
-                return Ok(OpenedHttp::Plain(stream));
-            }
-        }
-        let stream = turns.run(TlsAcceptor::from(self.live.current().await).accept(stream)).await?;
-        let chain = stream.get_ref().1.peer_certificates();
-        let subject = self.live.settings().client_subject(chain, peer)?;
-        Ok(OpenedHttp::Secure(Box::new(stream), subject))
+            let stream = turns.run(TlsAcceptor::from(self.live.current().await).accept(stream)).await?;
+            let chain = stream.get_ref().1.peer_certificates();
+            let subject = self.live.settings().client_subject(chain, peer)?;
+            Ok(OpenedHttp::Secure(Box::new(stream), subject))
+        };
+        timeout(HANDSHAKE_TIME, open).await?
     }
 }
