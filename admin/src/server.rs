@@ -1,7 +1,6 @@
 //! [`AdminServer`]: the commands, the metrics and the page of a server, on one HTTP port.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -222,10 +221,7 @@ impl AdminServerBuilder {
         let (secure, scheme) = match https {
             None => (secure, scheme),
             Some(HttpsSettings { tls, is_unified }) => {
-                // Reads files.
-                let live = tokio::task::spawn_blocking(|| LiveTls::load(tls)).await;
-                let live =
-                    live.map_err(|error| AdminError::Listen { addr: addr.clone(), source: error.into() })??;
+                let live = LiveTls::open(tls).await?;
                 let scheme = if is_unified { scheme } else { "https" };
                 (Some(Https::new(live, is_unified, observer.clone())), scheme)
             }
@@ -233,7 +229,7 @@ impl AdminServerBuilder {
         let page = page.map(|settings| Page::new(observer.clone(), settings, &addr));
         let commands = Commands::new(observer, command_url, initial_configuration, transfers);
         let routes = Routes { commands, page };
-        let http = HttpServer::start(&addr, idle_timeout, Arc::new(routes), secure).await;
+        let http = HttpServer::start(&addr, idle_timeout, routes, secure).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
         Ok(AdminServer { http, scheme })
     }

@@ -27,4 +27,3 @@ pub use server::ServerTls;
 pub use store::{Store, StoreKind};
 pub use subject::subject;
 pub use tokio_rustls;
-pub use verify::names_address;

@@ -186,7 +186,7 @@ impl ServerCertVerifier for AnyServerCertificate {
 }
 
 /// Whether a certificate names this address, in its subject alternative names.
-pub fn names_address(certificate: &CertificateDer<'_>, address: IpAddr) -> bool {
+pub(crate) fn names_address(certificate: &CertificateDer<'_>, address: IpAddr) -> bool {
     let name = ServerName::IpAddress(address.to_canonical().into());
     ParsedCertificate::try_from(certificate).is_ok_and(|parsed| verify_server_name(&parsed, &name).is_ok())
 }

@@ -11,11 +11,12 @@ use hyper::header::AUTHORIZATION;
 use zoolet_server::Observer;
 use zoolet_server_core::{AdminAccess, Origin};
 
+use super::NOT_SERVING;
 use crate::http::HttpRequest;
 use crate::page::is_asked_by_address;
 
 /// A refusal: its status and the text of the field `error`.
-pub(super) type Refusal = (StatusCode, &'static str);
+type Refusal = (StatusCode, &'static str);
 
 const MISSING: Refusal = (StatusCode::UNAUTHORIZED, "Auth info is missing for the command");
 const NOT_AUTHENTICATED: Refusal = (StatusCode::UNAUTHORIZED, "Not authenticated");
@@ -29,32 +30,30 @@ const OTHER_NAME: Refusal = (
     "Without HTTPS, snapshots are sent and restored by the name localhost or an address only, as another name may be that of a site",
 );
 
-/// Why a request is refused, if it is. `None` inside if the server has stopped.
-pub(super) fn check(
-    observer: &Observer,
-    request: &HttpRequest,
-    allow_plain: bool,
-) -> Option<Result<(), Refusal>> {
+/// # Errors
+/// Why the request is refused.
+pub(super) fn check(observer: &Observer, request: &HttpRequest, allow_plain: bool) -> Result<(), Refusal> {
     let client = &request.client;
     // Before the credentials are looked at, so that nobody learns anything of them.
     if !client.is_secure && !allow_plain {
         if !client.addr.ip().is_loopback() {
-            return Some(Err(NOT_SECURE));
+            return Err(NOT_SECURE);
         }
         if !is_asked_by_address(request) {
-            return Some(Err(OTHER_NAME));
+            return Err(OTHER_NAME);
         }
     }
-    let Some(value) = request.headers.get(AUTHORIZATION) else { return Some(Err(MISSING)) };
-    let Ok(value) = value.to_str() else { return Some(Err(NOT_AUTHENTICATED)) };
-    let Some((scheme, credentials)) = words(value) else { return Some(Err(NOT_AUTHENTICATED)) };
+    let value = request.headers.get(AUTHORIZATION).ok_or(MISSING)?;
+    let value = value.to_str().map_err(|_| NOT_AUTHENTICATED)?;
+    let (scheme, credentials) = words(value).ok_or(NOT_AUTHENTICATED)?;
     let origin =
         Origin { peer: client.addr.ip(), in_process: false, certificate: client.certificate.clone() };
-    Some(match observer.admin_access(&origin, scheme, credentials)? {
-        AdminAccess::Granted => Ok(()),
-        AdminAccess::NotAuthenticated => Err(NOT_AUTHENTICATED),
-        AdminAccess::NotAuthorized => Err(NOT_AUTHORIZED),
-    })
+    match observer.admin_access(&origin, scheme, credentials) {
+        Some(AdminAccess::Granted) => Ok(()),
+        Some(AdminAccess::NotAuthenticated) => Err(NOT_AUTHENTICATED),
+        Some(AdminAccess::NotAuthorized) => Err(NOT_AUTHORIZED),
+        None => Err((StatusCode::OK, NOT_SERVING)),
+    }
 }
 
 /// One word or two, as Java splits at each blank: empty words at the end do not count.

@@ -23,7 +23,7 @@ use crate::http::{HttpBody, HttpMethod, HttpRequest, HttpResponse};
 use json::JsonWriter;
 pub(crate) use state::without_secret;
 use table::Command;
-use transfers::{Transfer, Transfers, with_fields};
+use transfers::Transfers;
 
 const JSON: &str = "application/json";
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
@@ -107,18 +107,22 @@ impl Commands {
             return failed(StatusCode::OK, name, NOT_SERVING);
         }
         if command.needs_authorization() {
-            match authorization::check(&self.observer, request, self.transfers.settings.allow_plain) {
-                None => return failed(StatusCode::OK, name, NOT_SERVING),
-                Some(Err((status, error))) => return failed(status, name, error),
-                Some(Ok(())) => {}
+            let allow_plain = self.transfers.settings.allow_plain;
+            if let Err((status, error)) = authorization::check(&self.observer, request, allow_plain) {
+                return failed(status, name, error);
             }
         }
         if (request.method == HttpMethod::Post) != (command == Command::Restore) {
             // What Apache answers, which has no such method of the command.
             return HttpResponse::error_page(StatusCode::INTERNAL_SERVER_ERROR, &request.path);
         }
-        if command.needs_authorization() {
-            return self.transfer(command, request, body).await;
+        let transferred = match command {
+            Command::Restore => Some(self.transfers.restore(request, body).await),
+            Command::Snapshot => Some(self.transfers.snapshot(request).await),
+            _ => None,
+        };
+        if let Some(transferred) = transferred {
+            return transferred.unwrap_or_else(|(status, error)| failed(status, command.name(), &error));
         }
         let turn = if command.lists() { self.turn().await.map(Some) } else { Ok(None) };
         let Ok(turn) = turn else {
@@ -126,7 +130,7 @@ impl Commands {
         };
         let mut json = JsonWriter::new();
         let response = match self.fields(command, request, &mut json).await {
-            Some(Ok(())) => HttpResponse::text(StatusCode::OK, JSON, finish(json, command.name(), None)),
+            Some(Ok(())) => executed(command, json),
             Some(Err(error)) => {
                 let mut json = JsonWriter::new();
                 json.key("error").string(&error);
@@ -140,29 +144,6 @@ impl Commands {
             None => failed(StatusCode::OK, name, NOT_SERVING),
         };
         response.holding(turn)
-    }
-
-    /// The answer to `snapshot` or `restore`.
-    async fn transfer(&self, command: Command, request: &HttpRequest, body: &mut HttpBody) -> HttpResponse {
-        let outcome = match command {
-            Command::Restore => self.transfers.restore(request, body).await,
-            _ => self.transfers.snapshot(request).await,
-        };
-        let mut json = JsonWriter::new();
-        if let Transfer::Restored(zxid) = outcome {
-            json.key("last_zxid").plain(zxid);
-        }
-        let error = match &outcome {
-            Transfer::Refused(_, reason) => Some(&**reason),
-            _ => None,
-        };
-        let text = finish(json, command.name(), error);
-        match outcome {
-            Transfer::Snapshot(response) => *response,
-            Transfer::Taken(taken) => with_fields(HttpResponse::text(StatusCode::OK, JSON, text), &taken),
-            Transfer::Refused(status, _) => HttpResponse::text(status, JSON, text),
-            Transfer::Restored(_) => HttpResponse::text(StatusCode::OK, JSON, text),
-        }
     }
 
     async fn turn(&self) -> Result<OwnedSemaphorePermit, ()> {
@@ -231,6 +212,11 @@ impl Commands {
         json.key("tracemask").plain(mask);
         Ok(())
     }
+}
+
+/// The answer to a command that was executed, with its own fields.
+fn executed(command: Command, json: JsonWriter) -> HttpResponse {
+    HttpResponse::text(StatusCode::OK, JSON, finish(json, command.name(), None))
 }
 
 /// The text with the fields that come last in most answers.

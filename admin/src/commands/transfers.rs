@@ -11,8 +11,10 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 use zoolet_server::{Observer, RestoreError, TakenSnapshot};
 
-use super::TransferSettings;
+use super::json::JsonWriter;
 use super::limiter::RateLimiter;
+use super::table::Command;
+use super::{TransferSettings, executed};
 use crate::http::{HttpBody, HttpRequest, HttpResponse, PieceSender};
 
 /// Takes snapshots and restores them, and counts that.
@@ -23,16 +25,8 @@ pub(super) struct Transfers {
     restores: RateLimiter,
 }
 
-/// What has come of a command.
-pub(super) enum Transfer {
-    /// The status and the reason, which Apache has in its log only.
-    Refused(StatusCode, String),
-    Snapshot(Box<HttpResponse>),
-    /// A snapshot that is not sent: its header fields.
-    Taken(TakenSnapshot),
-    /// The zxid of what was restored.
-    Restored(i64),
-}
+/// Why a command is refused: the status and the reason, which Apache has in its log only.
+type Refused = (StatusCode, String);
 
 impl Transfers {
     pub(super) fn new(observer: Observer, settings: TransferSettings) -> Self {
@@ -41,35 +35,35 @@ impl Transfers {
         Self { observer, settings, snapshots, restores }
     }
 
-    pub(super) async fn snapshot(&self, request: &HttpRequest) -> Transfer {
+    pub(super) async fn snapshot(&self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
         if !self.settings.snapshots {
-            return disabled("admin.snapshot.enabled");
+            return Err(disabled("admin.snapshot.enabled"));
         }
         if !self.snapshots.allows() {
             self.observer.count_admin(|counts| counts.snapshots_rate_limited += 1);
             tracing::warn!(peer = %request.client.addr, "too many snapshots are asked for; refusing one");
-            return too_often(&self.snapshots);
+            return Err(too_often(&self.snapshots));
         }
         let taken = match self.take().await {
             Ok(taken) => taken,
             Err(error) => {
                 self.observer.count_admin(|counts| counts.snapshot_errors += 1);
                 tracing::warn!(%error, "cannot take a snapshot");
-                return failed(&*error);
+                return Err(failed(&*error));
             }
         };
         tracing::info!(peer = %request.client.addr, zxid = %taken.zxid(), bytes = taken.len(), "snapshot taken");
         // True if it is left out; otherwise only the word true is.
         let streaming = request.argument("streaming").is_none_or(|value| value.eq_ignore_ascii_case("true"));
         if !streaming {
-            return Transfer::Taken(taken);
+            return Ok(with_fields(executed(Command::Snapshot, JsonWriter::new()), &taken));
         }
         let (response, sender) =
             HttpResponse::stream(StatusCode::OK, "application/octet-stream", Some(taken.len()));
         let response = with_fields(response, &taken);
         // Ends with the response: sending fails then.
         request.tasks.spawn(send(taken, sender));
-        Transfer::Snapshot(Box::new(response))
+        Ok(response)
     }
 
     async fn take(&self) -> Result<TakenSnapshot, Box<dyn Error + Send + Sync>> {
@@ -78,14 +72,18 @@ impl Transfers {
         Ok(self.observer.take_snapshot(spool.path()).await?)
     }
 
-    pub(super) async fn restore(&self, request: &HttpRequest, body: &mut HttpBody) -> Transfer {
+    pub(super) async fn restore(
+        &self,
+        request: &HttpRequest,
+        body: &mut HttpBody,
+    ) -> Result<HttpResponse, Refused> {
         if !self.settings.restores {
-            return disabled("admin.restore.enabled");
+            return Err(disabled("admin.restore.enabled"));
         }
         if !self.restores.allows() {
             self.observer.count_admin(|counts| counts.restores_rate_limited += 1);
             tracing::warn!(peer = %request.client.addr, "too many restores are asked for; refusing one");
-            return too_often(&self.restores);
+            return Err(too_often(&self.restores));
         }
         let begun = Instant::now();
         match self.take_over(request, body).await {
@@ -94,12 +92,14 @@ impl Transfers {
                 self.observer.count_admin(|counts| counts.restore_time_ms.add(millis));
                 let peer = request.client.addr;
                 tracing::warn!(%peer, zxid = format_args!("{zxid:#x}"), "a snapshot has taken the place of the whole state");
-                Transfer::Restored(zxid)
+                let mut json = JsonWriter::new();
+                json.key("last_zxid").plain(zxid);
+                Ok(executed(Command::Restore, json))
             }
             Err(error) => {
                 self.observer.count_admin(|counts| counts.restore_errors += 1);
                 tracing::warn!(peer = %request.client.addr, %error, "cannot restore a snapshot");
-                failed(&*error)
+                Err(failed(&*error))
             }
         }
     }
@@ -125,21 +125,21 @@ impl Transfers {
     }
 }
 
-fn disabled(setting: &str) -> Transfer {
-    Transfer::Refused(StatusCode::SERVICE_UNAVAILABLE, format!("disabled by {setting}"))
+fn disabled(setting: &str) -> Refused {
+    (StatusCode::SERVICE_UNAVAILABLE, format!("disabled by {setting}"))
 }
 
-fn too_often(limiter: &RateLimiter) -> Transfer {
+fn too_often(limiter: &RateLimiter) -> Refused {
     let reason = format!("one in {:?} is allowed; the next in {:?}", limiter.interval(), limiter.wait());
-    Transfer::Refused(StatusCode::TOO_MANY_REQUESTS, reason)
+    (StatusCode::TOO_MANY_REQUESTS, reason)
 }
 
-fn failed(error: &dyn Error) -> Transfer {
-    Transfer::Refused(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+fn failed(error: &dyn Error) -> Refused {
+    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }
 
 /// The header fields of a snapshot.
-pub(super) fn with_fields(response: HttpResponse, taken: &TakenSnapshot) -> HttpResponse {
+fn with_fields(response: HttpResponse, taken: &TakenSnapshot) -> HttpResponse {
     let zxid = HeaderValue::from_str(&format!("{:#x}", taken.zxid().0));
     let response = match zxid {
         Ok(zxid) => response.with_header(HeaderName::from_static("last_zxid"), zxid),

@@ -15,7 +15,7 @@ use super::limits::{ACCEPT_PAUSE, BACKLOG};
 use super::request::HttpClient;
 use super::service::HttpHandler;
 use super::slots::{Slot, Slots};
-use super::turnstile::Turnstile;
+use super::turns::Turns;
 use super::{Https, connection};
 
 /// A running HTTP server. Dropping it stops it without waiting.
@@ -35,22 +35,22 @@ impl HttpServer {
     pub(crate) async fn start(
         addr: &str,
         idle_timeout: Duration,
-        handler: Arc<dyn HttpHandler>,
+        handler: impl HttpHandler,
         https: Option<Https>,
     ) -> io::Result<Self> {
         let listener = listen(addr).await?;
         let addr = listener.local_addr()?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let acceptor = Acceptor {
-            handler: Arc::new(Turnstile::new(handler)),
+        let serving = Arc::new(Serving {
+            handler: Box::new(handler),
+            turns: Turns::new(),
             idle_timeout,
-            slots: Arc::default(),
-            https: https.map(Arc::new),
+            https,
             stop: stop.clone(),
             tasks: tasks.clone(),
-        };
+        });
         let span = tracing::info_span!("http", port = addr.port());
-        tasks.spawn(acceptor.run(listener).instrument(span));
+        tasks.spawn(accept(listener, serving).instrument(span));
         Ok(Self { addr, stop, tasks })
     }
 
@@ -74,84 +74,73 @@ impl Drop for HttpServer {
     }
 }
 
-struct Acceptor {
-    handler: Arc<dyn HttpHandler>,
-    idle_timeout: Duration,
-    slots: Arc<Slots>,
-    https: Option<Arc<Https>>,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+/// What the connections of a server share.
+pub(super) struct Serving {
+    pub(super) handler: Box<dyn HttpHandler>,
+    pub(super) turns: Turns,
+    pub(super) idle_timeout: Duration,
+    https: Option<Https>,
+    pub(super) stop: CancellationToken,
+    pub(super) tasks: TaskTracker,
 }
 
-impl Acceptor {
-    async fn run(self, listener: TcpListener) {
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = self.stop.cancelled() => return,
-                accepted = listener.accept() => accepted,
-            };
-            match accepted {
-                // Without a slot it is closed by dropping it.
-                Ok((stream, addr)) => {
-                    if let Some(slot) = self.slots.take(addr.ip().to_canonical()) {
-                        self.serve(stream, addr, slot);
-                    } else {
-                        tracing::debug!(peer = %addr, "too many HTTP connections; closing one");
-                    }
+/// Takes connections until the server stops.
+async fn accept(listener: TcpListener, serving: Arc<Serving>) {
+    let slots = Arc::<Slots>::default();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = serving.stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            // Without a slot it is closed by dropping it.
+            Ok((stream, addr)) => {
+                let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
+                if let Some(slot) = slots.take(addr.ip()) {
+                    let serve = serve(Arc::clone(&serving), stream, addr, slot);
+                    serving.tasks.spawn(serve.in_current_span());
+                } else {
+                    tracing::debug!(peer = %addr, "too many HTTP connections; closing one");
                 }
-                Err(error) => {
-                    tracing::debug!(%error, "cannot accept an HTTP connection");
-                    tokio::select! {
-                        () = self.stop.cancelled() => return,
-                        () = sleep(ACCEPT_PAUSE) => {}
-                    }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "cannot accept an HTTP connection");
+                tokio::select! {
+                    () = serving.stop.cancelled() => return,
+                    () = sleep(ACCEPT_PAUSE) => {}
                 }
             }
         }
     }
+}
 
-    fn serve(&self, stream: TcpStream, addr: SocketAddr, slot: Slot) {
-        // An answer is written at once; nothing is gained by waiting for more.
-        let _ = stream.set_nodelay(true);
-        let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
-        let client = HttpClient { addr, is_secure: false, certificate: None };
-        let (handler, ends) = (Arc::clone(&self.handler), (self.stop.clone(), self.tasks.clone()));
-        let (https, idle_timeout) = (self.https.clone(), self.idle_timeout);
-        let serve = async move {
-            match https {
-                #[cfg(feature = "tls")]
-                Some(https) => serve_secure(&https, stream, client, handler, idle_timeout, ends).await,
-                #[cfg(not(feature = "tls"))]
-                Some(https) => match *https {},
-                None => connection::serve(stream, client, handler, idle_timeout, ends).await,
-            }
-            drop(slot);
-        };
-        self.tasks.spawn(serve.in_current_span());
+async fn serve(serving: Arc<Serving>, stream: TcpStream, addr: SocketAddr, _slot: Slot) {
+    // An answer is written at once; nothing is gained by waiting for more.
+    let _ = stream.set_nodelay(true);
+    let client = HttpClient { addr, is_secure: false, certificate: None };
+    match &serving.https {
+        #[cfg(feature = "tls")]
+        Some(https) => serve_secure(https, stream, client, &serving).await,
+        #[cfg(not(feature = "tls"))]
+        Some(https) => match *https {},
+        None => connection::serve(stream, client, &serving).await,
     }
 }
 
 /// Shakes hands, and serves the connection to its end.
 #[cfg(feature = "tls")]
-async fn serve_secure(
-    https: &Https,
-    stream: TcpStream,
-    client: HttpClient,
-    handler: Arc<dyn HttpHandler>,
-    idle_timeout: Duration,
-    ends: (CancellationToken, TaskTracker),
-) {
+async fn serve_secure(https: &Https, stream: TcpStream, client: HttpClient, serving: &Serving) {
     use super::secure::OpenedHttp;
     let opened = tokio::select! {
-        opened = https.open(stream, client.addr.ip()) => opened,
-        () = ends.0.cancelled() => return,
+        opened = https.open(stream, client.addr.ip(), &serving.turns) => opened,
+        () = serving.stop.cancelled() => return,
     };
     match opened {
-        Ok(OpenedHttp::Plain(stream)) => connection::serve(stream, client, handler, idle_timeout, ends).await,
+        Ok(OpenedHttp::Plain(stream)) => connection::serve(stream, client, serving).await,
         Ok(OpenedHttp::Secure(stream, certificate)) => {
             let client = HttpClient { is_secure: true, certificate, ..client };
-            connection::serve(stream, client, handler, idle_timeout, ends).await;
+            connection::serve(stream, client, serving).await;
         }
         // A peer can cause any number of these.
         Err(error) => tracing::debug!(peer = %client.addr, %error, "a handshake for HTTPS has failed"),

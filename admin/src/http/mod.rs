@@ -19,7 +19,7 @@ mod service;
 mod slots;
 #[cfg(test)]
 mod tests;
-mod turnstile;
+mod turns;
 
 pub(crate) use listener::HttpServer;
 pub(crate) use request::{HttpBody, HttpMethod, HttpRequest};

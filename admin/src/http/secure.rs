@@ -1,15 +1,10 @@
 //! [`Https`]: TLS in front of HTTP, on a port of its own or beside plain HTTP.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
-use tokio::task::yield_now;
 use tokio::time::timeout;
 use zoolet_server::Observer;
 use zoolet_tls::tokio_rustls::TlsAcceptor;
@@ -17,6 +12,7 @@ use zoolet_tls::tokio_rustls::server::TlsStream;
 use zoolet_tls::{LiveTls, ServerTls};
 
 use super::limits::HANDSHAKE_TIME;
+use super::turns::Turns;
 
 /// How connections are secured.
 pub(crate) struct Https {
@@ -25,8 +21,6 @@ pub(crate) struct Https {
     is_unified: bool,
     /// Counts what comes by plain HTTP.
     observer: Observer,
-    /// Whose turn it is to compute for a handshake.
-    turn: Semaphore,
 }
 
 /// A connection that can be served.
@@ -38,47 +32,34 @@ pub(super) enum OpenedHttp {
 
 impl Https {
     pub(crate) fn new(live: Arc<LiveTls<ServerTls>>, is_unified: bool, observer: Observer) -> Self {
-        Self { live, is_unified, observer, turn: Semaphore::new(1) }
+        Self { live, is_unified, observer }
     }
 
     /// Finds out what a connection speaks, and shakes hands, within a bounded time.
-    pub(super) async fn open(&self, stream: TcpStream, peer: IpAddr) -> io::Result<OpenedHttp> {
-        timeout(HANDSHAKE_TIME, self.open_unbounded(stream, peer)).await?
-    }
-
-    async fn open_unbounded(&self, stream: TcpStream, peer: IpAddr) -> io::Result<OpenedHttp> {
+    pub(super) async fn open(
+        &self,
+        stream: TcpStream,
+        peer: IpAddr,
+        turns: &Turns,
+    ) -> io::Result<OpenedHttp> {
         /// The type of a record of a handshake, with which no method begins.
         const HANDSHAKE: u8 = 0x16;
-        if self.is_unified {
-            let mut first = [0];
-            if stream.peek(&mut first).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+        let open = async {
+            if self.is_unified {
+                let mut first = [0];
+                if stream.peek(&mut first).await? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                if first != [HANDSHAKE] {
+                    self.observer.count_admin(|counts| counts.plaintext_requests += 1);
+                    return Ok(OpenedHttp::Plain(stream));
+                }
             }
-            if first != [HANDSHAKE] {
-                self.observer.count_admin(|counts| counts.plaintext_requests += 1);
-                return Ok(OpenedHttp::Plain(stream));
-            }
-        }
-        let stream = self.shake_hands(stream).await?;
-        let chain = stream.get_ref().1.peer_certificates();
-        let subject = self.live.settings().client_subject(chain, peer)?;
-        Ok(OpenedHttp::Secure(Box::new(stream), subject))
-    }
-
-    /// Computes for one connection at a time, and lets the runtime serve everybody else before the next one, as between two requests.
-    async fn shake_hands(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let mut accepting = TlsAcceptor::from(self.live.current().await).accept(stream);
-        loop {
-            if let Some(stream) = accepting.get_ref() {
-                stream.readable().await?;
-            }
-            let turn = self.turn.acquire().await;
-            let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut accepting).poll(cx))).await;
-            yield_now().await;
-            drop(turn);
-            if let Poll::Ready(accepted) = polled {
-                return accepted;
-            }
-        }
+            let stream = turns.run(TlsAcceptor::from(self.live.current().await).accept(stream)).await?;
+            let chain = stream.get_ref().1.peer_certificates();
+            let subject = self.live.settings().client_subject(chain, peer)?;
+            Ok(OpenedHttp::Secure(Box::new(stream), subject))
+        };
+        timeout(HANDSHAKE_TIME, open).await?
     }
 }

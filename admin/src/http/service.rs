@@ -1,15 +1,13 @@
 //! From a request of hyper to an answer: what Jetty decides before Apache's servlets, then the [`HttpHandler`].
 
 use std::pin::Pin;
-use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 
-use tokio_util::task::TaskTracker;
-
 use super::limits::{DISCARD_TIME, DISCARDED};
+use super::listener::Serving;
 use super::request::{HttpBody, HttpClient, HttpMethod, HttpRequest, arguments, percent_decoded};
 use super::response::{HttpResponse, ResponseBody};
 
@@ -23,14 +21,12 @@ pub(crate) type Answering<'r> = Pin<Box<dyn Future<Output = HttpResponse> + Send
 
 /// Answers a request.
 pub(super) async fn answer(
-    handler: &dyn HttpHandler,
+    serving: &Serving,
     request: Request<Incoming>,
     client: HttpClient,
-    tasks: TaskTracker,
-    idle_timeout: Duration,
 ) -> Response<ResponseBody> {
     let (parts, incoming) = request.into_parts();
-    let mut body = HttpBody::new(incoming, idle_timeout);
+    let mut body = HttpBody::new(incoming, serving.idle_timeout);
     let is_head = parts.method == Method::HEAD;
     let is_secure = client.is_secure;
     let response = match refusal(&parts) {
@@ -40,8 +36,9 @@ pub(super) async fn answer(
             Some(path) => {
                 let query = arguments(parts.uri.query().unwrap_or_default());
                 let method = if parts.method == Method::POST { HttpMethod::Post } else { HttpMethod::Get };
-                let request = HttpRequest { method, path, query, headers: parts.headers, client, tasks };
-                handler.handle(request, &mut body).await
+                let (headers, tasks) = (parts.headers, serving.tasks.clone());
+                let request = HttpRequest { method, path, query, headers, client, tasks };
+                serving.turns.run(serving.handler.handle(request, &mut body)).await
             }
         },
     };

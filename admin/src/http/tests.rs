@@ -13,12 +13,16 @@ use tokio::time::Instant;
 use super::limits::{FINISH_TIME, IDLE_TIMEOUT, MAX_CONNECTIONS_PER_ADDRESS};
 use super::{Answering, HttpBody, HttpHandler, HttpMethod, HttpRequest, HttpResponse, HttpServer};
 
-/// Answers `/echo` with what it was asked, `/count` and counts it, `/stream` with a megabyte in pieces, `/body` with the length of the body.
+/// Steps of an answer to `/steps`, each after a wait.
+const STEPS: usize = 4;
+
+/// Answers `/echo` with what it was asked, `/count` and counts it, `/steps` and counts each of
+/// its steps, `/stream` with a megabyte in pieces, `/body` with the length of the body.
 #[derive(Default)]
 struct Echo {
     /// Pieces of streams that were taken.
     pieces: Arc<AtomicUsize>,
-    /// Requests for `/count`.
+    /// Requests for `/count`, and steps of those for `/steps`.
     answers: Arc<AtomicUsize>,
 }
 
@@ -57,8 +61,14 @@ impl HttpHandler for Echo {
                     HttpResponse::text(StatusCode::OK, "text/plain", outcome)
                 }
                 "/slow" => std::future::pending().await,
-                "/count" => {
+                path @ ("/count" | "/steps") => {
                     self.answers.fetch_add(1, Relaxed);
+                    if path == "/steps" {
+                        for _ in 1..STEPS {
+                            tokio::task::yield_now().await;
+                            self.answers.fetch_add(1, Relaxed);
+                        }
+                    }
                     HttpResponse::text(StatusCode::OK, "text/plain", "counted".to_owned())
                 }
                 path => {
@@ -74,7 +84,7 @@ impl HttpHandler for Echo {
 async fn start() -> (HttpServer, Echo) {
     let handler = Echo::default();
     let shared = Echo { pieces: Arc::clone(&handler.pieces), answers: Arc::clone(&handler.answers) };
-    let server = HttpServer::start("127.0.0.1:0", IDLE_TIMEOUT, Arc::new(shared), None).await;
+    let server = HttpServer::start("127.0.0.1:0", IDLE_TIMEOUT, shared, None).await;
     (server.expect("a free port"), handler)
 }
 
@@ -123,23 +133,25 @@ async fn a_request_is_decoded_and_a_connection_kept() {
 #[tokio::test]
 async fn everybody_else_is_served_between_two_answers_however_many_requests_have_come() {
     const EACH: usize = 100;
-    let (server, handler) = start().await;
-    let mut streams = Vec::new();
-    for _ in 0..5 {
-        let mut stream = connect(&server).await;
-        let requests = "GET /count HTTP/1.1\r\nhost: x\r\n\r\n".repeat(EACH);
-        stream.write_all(requests.as_bytes()).await.expect("sent");
-        streams.push(stream);
+    for (path, steps) in [("/count", 1), ("/steps", STEPS)] {
+        let (server, handler) = start().await;
+        let mut streams = Vec::new();
+        for _ in 0..5 {
+            let mut stream = connect(&server).await;
+            let requests = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(EACH);
+            stream.write_all(requests.as_bytes()).await.expect("sent");
+            streams.push(stream);
+        }
+        let (mut before, mut most) = (handler.answers.load(Relaxed), 0);
+        while before < 5 * EACH * steps {
+            tokio::task::yield_now().await;
+            let now = handler.answers.load(Relaxed);
+            most = most.max(now - before);
+            before = now;
+        }
+        assert_eq!(most, 1, "answers while somebody waited: {path}");
+        server.shutdown().await;
     }
-    let (mut before, mut most) = (handler.answers.load(Relaxed), 0);
-    while before < 5 * EACH {
-        tokio::task::yield_now().await;
-        let now = handler.answers.load(Relaxed);
-        most = most.max(now - before);
-        before = now;
-    }
-    assert_eq!(most, 1, "answers while somebody waited");
-    server.shutdown().await;
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! [`MetricsServer`]: the endpoint that Prometheus scrapes.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use hyper::StatusCode;
 use zoolet_server::Observer;
@@ -92,7 +91,7 @@ impl MetricsServerBuilder {
     /// [`AdminError::Listen`] for an address on which it cannot listen.
     pub async fn start(self) -> Result<MetricsServer, AdminError> {
         let Self { observer, addr, text } = self;
-        let endpoint = Arc::new(MetricsEndpoint { observer: observer.clone(), text });
+        let endpoint = MetricsEndpoint { observer: observer.clone(), text };
         let http = HttpServer::start(&addr, IDLE_TIMEOUT, endpoint, None).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
         observer.measure();

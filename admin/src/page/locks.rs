@@ -18,6 +18,8 @@ use super::znodes::SLICE;
 const LOOKED: usize = 50_000;
 const QUEUES: usize = 200;
 const CONTENDERS: usize = 50;
+/// The longest path of a contender that is shown: a lock has a short one.
+const MAX_PATH: usize = 512;
 
 /// What the semaphores of Curator and ours call the permits in use: all of them are held.
 const LEASES: &str = "semaphore leases";
@@ -80,9 +82,10 @@ async fn find(reader: &Reader<'_>) -> Result<(Queues, usize, bool), ApiError> {
             looked += slice.len();
             let is_last = slice.len() < SLICE;
             after = slice.last().map(|(path, ..)| Arc::clone(path));
-            for (path, name, _) in
-                slice.into_iter().filter(|(_, name, is_single)| name.is_some() || *is_single)
-            {
+            let is_shown = |(path, name, is_single): &(Arc<str>, Option<ContenderName>, bool)| {
+                path.len() <= MAX_PATH && (name.is_some() || *is_single)
+            };
+            for (path, name, _) in slice.into_iter().filter(is_shown) {
                 let dir = if name.is_some() { path::parent(&path) } else { &path };
                 queues.entry(dir.to_owned()).or_default().push(Contender { path, name, seen: None });
             }

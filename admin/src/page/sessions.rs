@@ -9,7 +9,7 @@ use zoolet_server_core::{Core, SessionTable, SessionView, Viewer};
 
 use super::answer::{ApiError, ApiResult};
 use super::visible::{Reader, hex_of, may_know};
-use super::znodes::SLICE;
+use super::znodes::{SLICE, read};
 use crate::http::HttpRequest;
 
 /// Sessions that a request may name, which are shown even if others expire earlier.
@@ -62,9 +62,9 @@ pub(super) async fn session(reader: &Reader<'_>, request: &HttpRequest) -> ApiRe
     let id = SessionId(hex_of(id)?);
     let look = reader.look(move |core, viewer| {
         let session = core.sessions().get(id)?;
-        let ephemerals: Vec<Arc<str>> = core.tree().ephemerals_after(id, None).take(PATHS).cloned().collect();
-        let watches: Vec<Arc<str>> = session.conn.map_or_else(Vec::new, |conn| {
-            core.watches().paths_of(conn, None).take(PATHS).map(|(path, _)| Arc::clone(path)).collect()
+        let ephemerals = read(&mut core.tree().ephemerals_after(id, None), PATHS);
+        let watches = session.conn.map_or_else(Vec::new, |conn| {
+            read(&mut core.watches().paths_of(conn, None).map(|(path, _)| path), PATHS)
         });
         let count = session.conn.map_or(0, |conn| core.watches().count(conn));
         let known = |paths: Vec<Arc<str>>, length| paths_of(core, viewer, paths, length);

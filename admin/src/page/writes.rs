@@ -18,24 +18,9 @@ const MAX_BODY: usize = 1_500_000;
 
 /// Executes the write `name` as its body asks for, with the identities of the reader.
 pub(super) async fn write(name: &str, reader: &Reader<'_>, body: &mut HttpBody) -> ApiResult {
-    let body = body.collect(MAX_BODY).await.map_err(|error| ApiError::bad(error.to_string()))?;
-    let body: Value =
-        serde_json::from_slice(&body).map_err(|error| ApiError::bad(format!("not JSON: {error}")))?;
-    let wanted = Wanted { body: &body };
-    let path = wanted.path()?;
-    let request = match name {
-        "create" => Request::Create(Create {
-            path: path.clone(),
-            data: Some(wanted.data()?),
-            acl: Some(acl(reader).into()),
-            flags: mode(&body).code(),
-        }),
-        "set" => Request::SetData(SetData {
-            path: path.clone(),
-            data: Some(wanted.data()?),
-            version: wanted.version()?,
-        }),
-        _ => Request::Delete(Delete { path: path.clone(), version: wanted.version()? }),
+    let (path, request) = {
+        let body = body.collect(MAX_BODY).await.map_err(|error| ApiError::bad(error.to_string()))?;
+        wanted(name, reader, &body)?
     };
     let stream = reader.observer.connect_for(reader.peer).map_err(|_| ApiError::stopped())?;
     let reply = execute(stream, reader.credentials.clone(), request).await.map_err(|error| match error {
@@ -51,37 +36,48 @@ pub(super) async fn write(name: &str, reader: &Reader<'_>, body: &mut HttpBody) 
     answer.map_err(|error| ApiError::new(StatusCode::BAD_GATEWAY, "Unknown", error.to_string()))
 }
 
-/// The fields of a body.
-struct Wanted<'b> {
-    body: &'b Value,
-}
-
-impl Wanted<'_> {
-    fn path(&self) -> Result<String, ApiError> {
-        let path = self.body["path"].as_str().ok_or_else(|| ApiError::bad("the field `path` is missing"))?;
-        let is_sequence = self.body["sequential"] == true && path.ends_with('/');
-        match path::validate(path) {
-            Ok(()) => Ok(path.to_owned()),
-            // The number makes it a name.
-            Err(_) if is_sequence && path::validate(&format!("{path}0")).is_ok() => Ok(path.to_owned()),
-            Err(error) => Err(ApiError::bad(format!("{}: {error}", path.escape_debug()))),
+/// The path and the request of a body. What is parsed may take many times the memory of the body, and is dropped at once.
+fn wanted(name: &str, reader: &Reader<'_>, body: &[u8]) -> Result<(String, Request), ApiError> {
+    let body: Value =
+        serde_json::from_slice(body).map_err(|error| ApiError::bad(format!("not JSON: {error}")))?;
+    let is_sequential = body["sequential"] == true;
+    let path = path_of(&body, is_sequential)?;
+    let request = match name {
+        "create" => {
+            let mode = if is_sequential { CreateMode::PersistentSequential } else { CreateMode::Persistent };
+            let (data, acl) = (Some(data_of(&body)?), Some(acl(reader).into()));
+            Request::Create(Create { path: path.clone(), data, acl, flags: mode.code() })
         }
-    }
+        "set" => {
+            let (data, version) = (Some(data_of(&body)?), version_of(&body)?);
+            Request::SetData(SetData { path: path.clone(), data, version })
+        }
+        _ => Request::Delete(Delete { path: path.clone(), version: version_of(&body)? }),
+    };
+    Ok((path, request))
+}
 
-    fn data(&self) -> Result<Bytes, ApiError> {
-        let data = self.body["data"].as_str().ok_or_else(|| ApiError::bad("the field `data` is missing"))?;
-        BASE64.decode(data).map(Bytes::from).map_err(|error| ApiError::bad(format!("data: {error}")))
-    }
-
-    /// Required, so that nobody overwrites what somebody else has written since.
-    fn version(&self) -> Result<i32, ApiError> {
-        let version = self.body["version"].as_i64().and_then(|version| i32::try_from(version).ok());
-        version.ok_or_else(|| ApiError::bad("the field `version` is missing: the version that you have seen"))
+fn path_of(body: &Value, is_sequential: bool) -> Result<String, ApiError> {
+    let path = body["path"].as_str().ok_or_else(|| ApiError::bad("the field `path` is missing"))?;
+    match path::validate(path) {
+        Ok(()) => Ok(path.to_owned()),
+        // The number makes it a name.
+        Err(_) if is_sequential && path.ends_with('/') && path::validate(&format!("{path}0")).is_ok() => {
+            Ok(path.to_owned())
+        }
+        Err(error) => Err(ApiError::bad(format!("{}: {error}", path.escape_debug()))),
     }
 }
 
-fn mode(body: &Value) -> CreateMode {
-    if body["sequential"] == true { CreateMode::PersistentSequential } else { CreateMode::Persistent }
+fn data_of(body: &Value) -> Result<Bytes, ApiError> {
+    let data = body["data"].as_str().ok_or_else(|| ApiError::bad("the field `data` is missing"))?;
+    BASE64.decode(data).map(Bytes::from).map_err(|error| ApiError::bad(format!("data: {error}")))
+}
+
+/// Required, so that nobody overwrites what somebody else has written since.
+fn version_of(body: &Value) -> Result<i32, ApiError> {
+    let version = body["version"].as_i64().and_then(|version| i32::try_from(version).ok());
+    version.ok_or_else(|| ApiError::bad("the field `version` is missing: the version that you have seen"))
 }
 
 /// Of a new znode: all for its creator and reading for others, or open if nobody has proved who he is.

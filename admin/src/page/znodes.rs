@@ -16,12 +16,13 @@ use crate::http::HttpRequest;
 const SHOWN_DATA: usize = 64 << 10;
 /// Entries of an ACL that are shown.
 const SHOWN_ACL: usize = 100;
-/// Children that are read in one look, and the bytes of their names.
+/// Children that are read in one look, and the bytes of the paths that are: after as many, one more is read.
 pub(super) const SLICE: usize = 500;
 const SLICE_BYTES: usize = 256 << 10;
-/// Names that one search looks at, and that it returns: the page asks for the rest.
+/// Names that one search looks at, that it returns, and their bytes: the page asks for the rest.
 const SEARCHED: usize = 20_000;
 const FOUND: usize = 500;
+const FOUND_BYTES: usize = 1 << 20;
 
 /// One znode: data, Stat, ACL and owner.
 pub(super) async fn znode(reader: &Reader<'_>, request: &HttpRequest) -> ApiResult {
@@ -83,8 +84,11 @@ pub(super) async fn search(reader: &Reader<'_>, request: &HttpRequest) -> ApiRes
     // Whoever types a capital means it.
     let exact = text.chars().any(char::is_uppercase);
     let mut after: Option<Arc<str>> = request.argument("after").map(|name| path::join(&dir, name).into());
-    let (mut names, mut looked, mut more) = (Vec::new(), 0, true);
-    while more && looked < SEARCHED && names.len() < FOUND {
+    let (mut names, mut looked, mut more) = (Vec::<String>::new(), 0, true);
+    let is_full = |names: &[String]| {
+        names.len() >= FOUND || names.iter().map(String::len).sum::<usize>() >= FOUND_BYTES
+    };
+    while more && looked < SEARCHED && !is_full(&names) {
         let (asked, from) = (dir.clone(), after.clone());
         let look = reader.look(move |core, viewer| {
             core.view(viewer, &asked)?;
@@ -108,14 +112,19 @@ pub(super) async fn search(reader: &Reader<'_>, request: &HttpRequest) -> ApiRes
 fn slice(core: &Core, path: &str, after: Option<&str>, limit: usize) -> (Vec<Arc<str>>, bool) {
     let Some(node) = core.tree().get(path) else { return (Vec::new(), false) };
     let mut children = node.children_after(after);
-    let (mut slice, mut bytes) = (Vec::new(), 0);
-    while slice.len() < limit && bytes < SLICE_BYTES {
-        let Some(child) = children.next() else { return (slice, false) };
-        bytes += child.len();
-        slice.push(Arc::clone(child));
+    let slice = read(&mut children, limit);
+    (slice, children.next().is_some())
+}
+
+/// The next paths, as many as are read in one look.
+pub(super) fn read<'p>(paths: &mut impl Iterator<Item = &'p Arc<str>>, limit: usize) -> Vec<Arc<str>> {
+    let (mut read, mut bytes) = (Vec::new(), 0);
+    while read.len() < limit && bytes < SLICE_BYTES {
+        let Some(path) = paths.next() else { break };
+        bytes += path.len();
+        read.push(Arc::clone(path));
     }
-    let more = children.next().is_some();
-    (slice, more)
+    read
 }
 
 fn stat_of(stat: &Stat) -> Value {

@@ -315,6 +315,7 @@ mod tests {
             std::fs::remove_dir_all(dir).expect("a directory");
         });
     }
+
     #[tokio::test]
     async fn the_next_restore_waits_until_the_log_has_the_one_that_was_dropped() {
         let settings = with_disk(Server::builder().data_dir("/data"), Arc::new(SimulatedDisk::new(1)));

@@ -13,10 +13,12 @@ mod summary;
 mod watches;
 
 use std::fmt;
+use std::mem;
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
+use tokio::runtime::Handle;
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::yield_now;
 use zoolet_proto::{SessionId, Zxid};
@@ -47,10 +49,10 @@ pub struct Observer {
     shared: Weak<Shared>,
 }
 
-/// A list, or several that belong together. Only one exists at a time, so make what you need of it and drop it: whoever wants the next
-/// one waits for that, the four-letter words included.
-pub struct Listing<T> {
-    items: T,
+/// A list. Only one exists at a time, so make what you need of it and drop it: whoever wants the next one waits for that, the
+/// four-letter words included.
+pub struct Listing<T: Send + 'static> {
+    items: Vec<T>,
     _turn: OwnedMutexGuard<()>,
 }
 
@@ -93,23 +95,23 @@ impl Observer {
     }
 
     /// Every connection, oldest first.
-    pub async fn connections(&self) -> Option<Listing<Vec<ObservedConnection>>> {
+    pub async fn connections(&self) -> Option<Listing<ObservedConnection>> {
         self.list(async |shared| shared.connections(Some(0)).await).await
     }
 
     /// Every session, the first to expire first.
-    pub async fn sessions(&self) -> Option<Listing<Vec<ObservedSession>>> {
+    pub async fn sessions(&self) -> Option<Listing<ObservedSession>> {
         self.list(async |shared| shared.sessions().await).await
     }
 
     /// The sessions that own ephemerals, with the paths of these, sorted.
-    pub async fn ephemerals(&self) -> Option<Listing<Vec<(SessionId, Vec<Arc<str>>)>>> {
+    pub async fn ephemerals(&self) -> Option<Listing<(SessionId, Vec<Arc<str>>)>> {
         self.list(async |shared| shared.ephemerals().await).await
     }
 
     /// The watches on znodes themselves, by connection and then by path. Those on lists of children only are not among them, as on a
     /// real server.
-    pub async fn watches(&self) -> Option<Listing<Vec<ObservedWatch>>> {
+    pub async fn watches(&self) -> Option<Listing<ObservedWatch>> {
         self.list(async |shared| shared.watches(0).await).await
     }
 
@@ -159,7 +161,10 @@ impl Observer {
     }
 
     /// Makes a list, when it is the only one.
-    async fn list<T>(&self, make: impl AsyncFnOnce(&Shared) -> Option<T>) -> Option<Listing<T>> {
+    async fn list<T: Send + 'static>(
+        &self,
+        make: impl AsyncFnOnce(&Shared) -> Option<Vec<T>>,
+    ) -> Option<Listing<T>> {
         let shared = self.shared()?;
         let turn = Arc::clone(&shared.listing).lock_owned().await;
         let items = make(&shared).await?;
@@ -183,15 +188,25 @@ impl fmt::Debug for Observer {
     }
 }
 
-impl<T> Deref for Listing<T> {
-    type Target = T;
+impl<T: Send + 'static> Deref for Listing<T> {
+    type Target = [T];
 
-    fn deref(&self) -> &T {
+    fn deref(&self) -> &[T] {
         &self.items
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Listing<T> {
+impl<T: Send + 'static> Drop for Listing<T> {
+    fn drop(&mut self) {
+        // To free a million paths takes a tenth of a second, in which the thread would serve nobody.
+        if let Ok(runtime) = Handle::try_current() {
+            let items = mem::take(&mut self.items);
+            runtime.spawn_blocking(move || drop(items));
+        }
+    }
+}
+
+impl<T: fmt::Debug + Send + 'static> fmt::Debug for Listing<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.items.fmt(f)
     }
@@ -223,5 +238,31 @@ impl Shared {
 pub(crate) async fn pause(made: usize) {
     if made % LISTED == LISTED - 1 {
         yield_now().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread::{self, ThreadId};
+
+    use tokio::sync::Mutex;
+
+    use super::*;
+
+    struct Item(mpsc::Sender<ThreadId>);
+
+    impl Drop for Item {
+        fn drop(&mut self) {
+            let _ = self.0.send(thread::current().id());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_is_not_freed_by_the_thread_that_serves_clients() {
+        let (sender, freed) = mpsc::channel();
+        let turn = Arc::new(Mutex::new(())).lock_owned().await;
+        drop(Listing { items: vec![Item(sender)], _turn: turn });
+        assert_ne!(freed.recv().expect("an item"), thread::current().id());
     }
 }

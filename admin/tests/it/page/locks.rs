@@ -47,6 +47,19 @@ async fn a_queue_shows_who_holds_and_who_waits_since_when_with_which_token() {
 }
 
 #[tokio::test]
+async fn queues_whose_paths_are_long_are_left_out() {
+    let scene = Scene::start().await;
+    let mut client = scene.client().await;
+    for dir in ["/short", &format!("/{}", "x".repeat(600))] {
+        client.ask(create(dir)).await;
+        queue_up(&mut client, &format!("{dir}/lock-")).await;
+    }
+    let shown = scene.api("locks").await;
+    assert_eq!(shown["queues"].as_array().map(Vec::len), Some(1));
+    assert_eq!(shown["queues"][0]["path"], "/short");
+}
+
+#[tokio::test]
 async fn queues_of_every_kind_are_found() {
     let scene = Scene::start().await;
     let mut client = scene.client().await;

@@ -87,6 +87,24 @@ async fn a_slice_of_long_names_is_bounded_in_bytes() {
 }
 
 #[tokio::test]
+async fn what_a_search_finds_and_what_a_session_has_is_bounded_in_bytes() {
+    let scene = Scene::start().await;
+    let mut client = scene.client().await;
+    client.ask(create("/d")).await;
+    let long = "x".repeat(100_000);
+    for at in 0..15 {
+        client.ask(ephemeral(&format!("/d/{at:02}{long}"))).await;
+    }
+    let count = |list: &Value| list.as_array().expect("a list").len();
+    let found = scene.api("search?path=/d&text=x").await;
+    assert_eq!((count(&found["names"]), &found["more"]), (12, &json!(true)));
+    let sessions = scene.api("sessions").await;
+    let id = sessions["sessions"][0]["id"].as_str().expect("an id");
+    let session = scene.api(&format!("session?id={id}")).await;
+    assert_eq!((count(&session["ephemerals"]["paths"]), &session["ephemerals"]["length"]), (3, &json!(15)));
+}
+
+#[tokio::test]
 async fn a_search_looks_at_twenty_thousand_names_at_a_time() {
     let scene = Scene::start().await;
     let mut client = scene.client().await;
