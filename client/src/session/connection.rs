@@ -208,13 +208,10 @@ impl Session {
         let never =
             error.kind() == io::ErrorKind::Unsupported && !self.established && self.settings.hosts <= 1;
         let error = ConnectionError::new(self.host.clone(), &error);
-        let is_news = self.shared.set_failure(error.clone());
-        self.shared.counters.failed(self.phase == Phase::Serving);
-        if self.phase == Phase::Serving {
+        let was_serving = self.phase == Phase::Serving;
+        let is_news = self.leave_connection(now, &error);
+        if was_serving {
             tracing::warn!(session = %self.id, %error, "connection lost");
-            if self.shared.state().is_connected() {
-                self.shared.set_state(SessionState::Disconnected);
-            }
         } else if is_news {
             tracing::warn!(session = %self.id, %error, "no connection");
         } else {
@@ -222,7 +219,6 @@ impl Session {
             tracing::debug!(session = %self.id, %error, "no connection");
         }
         self.failures += 1;
-        self.leave_connection(now, Some(&error));
         self.phase = Phase::Backoff { until: now + self.backoff() };
         // Nobody has the session yet, and it is closed, or no attempt can succeed.
         if never || self.closing.is_some() && !self.established {
@@ -230,8 +226,14 @@ impl Session {
         }
     }
 
-    /// Handles the loss of everything in flight on this connection.
-    pub(super) fn leave_connection(&mut self, now: Instant, cause: Option<&ConnectionError>) {
+    /// Publishes the end of this connection, or of the attempt at one, and handles the loss of everything in flight. Returns
+    /// whether `error` is news for the host.
+    pub(super) fn leave_connection(&mut self, now: Instant, error: &ConnectionError) -> bool {
+        let is_news = self.shared.set_failure(error.clone());
+        self.shared.counters.failed(self.phase == Phase::Serving);
+        if self.shared.state().is_connected() {
+            self.shared.set_state(SessionState::Disconnected);
+        }
         self.generation += 1;
         self.leaving = false;
         self.out.clear();
@@ -240,10 +242,10 @@ impl Session {
         self.feeds.lost();
         self.shared.counters.in_flight.set(0);
         self.calls.lose_connection(now + self.timeout, |call| {
-            let cause = cause.cloned();
             self.shared.counters.call_lost();
-            call.fail(true, |context| Error::ConnectionLoss(context.because_of(cause)));
+            call.fail(true, |context| Error::ConnectionLoss(context.because_of(Some(error.clone()))));
         });
+        is_news
     }
 
     /// The pause before the next attempt: none after a connection that was useful, nor until every host has been tried.
