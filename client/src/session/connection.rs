@@ -26,10 +26,6 @@ use crate::watch;
 impl Session {
     /// The driver dials this host, or continues with a connection to it.
     pub(crate) fn handle_dialing(&mut self, host: Option<Arc<str>>) {
-        // Other sessions with these hosts may have replaced them.
-        if let Some(servers) = &self.shared.servers {
-            self.settings.hosts = servers.len();
-        }
         self.shared.set_dialing(host.clone());
         self.host = host;
     }
@@ -206,7 +202,7 @@ impl Session {
             return;
         }
         let never =
-            error.kind() == io::ErrorKind::Unsupported && !self.established && self.settings.hosts <= 1;
+            error.kind() == io::ErrorKind::Unsupported && !self.established && self.shared.hosts() <= 1;
         let error = ConnectionError::new(self.host.clone(), &error);
         let was_serving = self.phase == Phase::Serving;
         let is_news = self.leave_connection(now, &error);
@@ -252,7 +248,7 @@ impl Session {
     /// Then up to [`FIRST_BACKOFF`], at random, so that the clients of a restarted server do not return all at once. Each
     /// further round about doubles it, up to a sixth of the session timeout and never below [`FIRST_BACKOFF`].
     fn backoff(&mut self) -> Duration {
-        let hosts = self.settings.hosts.max(1);
+        let hosts = self.shared.hosts().max(1);
         if (self.failures == 1 && self.established) || self.failures % hosts != 0 {
             return Duration::ZERO;
         }
