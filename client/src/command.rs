@@ -24,8 +24,8 @@ pub(crate) enum DriverCommand {
     Close(ReplyTo),
     /// End the session as expired, for this reason, without the server's word.
     GiveUp(&'static str),
-    /// The number of hosts from now on, and whether the present one is to be left for another.
-    Servers { hosts: usize, leave: bool },
+    /// Leave the present server for another one.
+    LeaveServer,
     /// Report connections to this feed from now on.
     OpenFeed(FeedSink),
     /// The reader of a feed is gone.

@@ -186,7 +186,7 @@ impl SessionDriver {
                 if poll_lookup(&self.transport, &mut self.session, cx).is_pending() =>
             {
                 // Who an attempt that times out now was waiting for.
-                self.session.handle_dialing(self.transport.srv_label());
+                self.session.handle_dialing(self.transport.servers().and_then(|servers| servers.srv_label()));
                 Ok(false)
             }
             (ConnectionState::Down, WantedLink::Dialing) => {

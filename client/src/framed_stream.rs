@@ -14,8 +14,8 @@ use crate::transport::ClientStream;
 const READ: usize = 16 * 1024;
 /// An empty buffer with more capacity than this is freed.
 const MAX_IDLE_CAPACITY: usize = 1024 * 1024;
-/// The length of a reply header.
-const HEADER: usize = 16;
+/// The length of a reply header; that of a request is shorter.
+pub(crate) const HEADER: usize = 16;
 /// The longest connect response accepted. Real ones have at most 41 bytes.
 const MAX_CONNECT_RESPONSE: usize = 4096;
 

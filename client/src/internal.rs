@@ -11,7 +11,6 @@ use crate::error::Error;
 pub use crate::feed::{FEED_CAPACITY, Feed, FeedAnswer, FeedItem, FeedReply, FeedRequest};
 pub use crate::locked::locked;
 pub use crate::op::MissingParents;
-use crate::server_list::ServerList;
 pub use zoolet_proto::NameList;
 
 /// The error of a create, with other advice about a missing parent: the caller of a recipe has no `.parents()`.
@@ -78,7 +77,7 @@ pub trait ClientExt {
 
     /// The number of hosts in the connect string, or 1 for a closure. More than one are an ensemble.
     fn hosts(&self) -> usize {
-        self.client().shared.servers.as_ref().map_or(1, ServerList::len)
+        self.client().shared.hosts()
     }
 }
 

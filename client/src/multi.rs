@@ -131,8 +131,7 @@ impl<'c> Multi<'c> {
 
     fn call(self) -> Call<'c, Vec<MultiOutcome>> {
         let decode = decode!("multi", DecodedReply { reply: Reply::Multi(results), .. } => {
-            let malformed = || Error::Protocol(ErrorContext::local("multi", ""));
-            results.into_iter().map(outcome).collect::<Option<_>>().ok_or_else(malformed)?
+            results.into_iter().map(outcome).collect::<Result<_, _>>()?
         });
         Call::new(self.client, self.ops.map(Request::Multi), decode).with_timeout(self.timeout)
     }
@@ -147,14 +146,16 @@ fn with(ops: Result<Vec<Op>, Error>, op: Result<Op, Error>) -> Result<Vec<Op>, E
     Ok(ops)
 }
 
-fn outcome(result: OpResult) -> Option<MultiOutcome> {
-    Some(match result {
+fn outcome(result: OpResult) -> Result<MultiOutcome, Error> {
+    Ok(match result {
         OpResult::Create(path) => MultiOutcome::Created { path, stat: None },
         OpResult::Create2(path, stat) => MultiOutcome::Created { path, stat: Some(stat) },
         OpResult::Delete => MultiOutcome::Deleted,
         OpResult::SetData(stat) => MultiOutcome::DataSet(stat),
         OpResult::Check => MultiOutcome::Checked,
-        OpResult::GetData(..) | OpResult::GetChildren(_) | OpResult::Error(_) => return None,
+        OpResult::GetData(..) | OpResult::GetChildren(_) | OpResult::Error(_) => {
+            return Err(Error::Protocol(ErrorContext::local("multi", "")));
+        }
     })
 }
 

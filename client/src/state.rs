@@ -163,6 +163,11 @@ impl SharedState {
         }
     }
 
+    /// The number of hosts to choose from: 1 for a closure, 0 while SRV records are not known.
+    pub(crate) fn hosts(&self) -> usize {
+        self.servers.as_ref().map_or(1, ServerList::len)
+    }
+
     pub(crate) fn state(&self) -> SessionState {
         locked(&self.progress).state
     }

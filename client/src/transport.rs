@@ -74,22 +74,10 @@ impl Transport {
         }
     }
 
-    /// The name of the SRV records that its hosts are from.
-    #[cfg(feature = "dns-srv")]
-    pub(crate) fn srv_label(&self) -> Option<Arc<str>> {
-        self.servers()?.srv_label()
-    }
-
     /// Connects by TLS.
     #[cfg(feature = "tls")]
     pub(crate) fn secured(self, tls: SharedTls) -> Self {
         Self { tls: Some(tls), ..self }
-    }
-
-    /// Whether its servers have names.
-    #[cfg(feature = "tls")]
-    pub(crate) fn is_named(&self) -> bool {
-        matches!(self.dial, Dial::Tcp(_))
     }
 
     /// Starts an attempt at the next host. Returns also its name, if it has one.

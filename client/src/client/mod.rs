@@ -253,8 +253,10 @@ impl Client {
         let mut rng = StdRng::seed_from_u64(self.shared.random_u128() as u64);
         let leave = servers.update(target, current.as_deref(), &mut rng)?;
         self.shared.forget_failures();
-        // If the driver is gone, the session is over.
-        let _ = self.commands.send(DriverCommand::Servers { hosts: servers.len(), leave });
+        if leave {
+            // If the driver is gone, the session is over.
+            let _ = self.commands.send(DriverCommand::LeaveServer);
+        }
         Ok(())
     }
 

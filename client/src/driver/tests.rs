@@ -48,7 +48,6 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
         resume: None,
         expire_locally: false,
         last_zxid: Zxid(0),
-        hosts: 1,
         seed: 7,
     };
     let (sender, receiver) = mpsc::unbounded_channel();

@@ -81,10 +81,14 @@ impl<'c> DeleteRecursive<'c> {
         let deleting = TreeDeletion { client, retries: 0 }.run(path);
         match timeout {
             None => deleting.await,
-            Some(timeout) => match client.shared.clock.timeout(timeout, deleting).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(Error::Timeout(context.possibly_applied())),
-            },
+            Some(timeout) => {
+                let in_time = {
+                    // The clock's timers may need the runtime of the session.
+                    let _entered = client.runtime.enter();
+                    client.shared.clock.timeout(timeout, deleting)
+                };
+                in_time.await.unwrap_or_else(|_| Err(Error::Timeout(context.possibly_applied())))
+            }
         }
     }
 }

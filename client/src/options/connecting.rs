@@ -68,7 +68,7 @@ impl ConnectOptions {
         #[cfg(feature = "tls")]
         let transport = match self.tls.or_else(|| security.tls.then(ClientTls::new)) {
             Some(tls) => {
-                let tls = crate::tls_stream::load(tls, transport.is_named()).await?;
+                let tls = crate::tls_stream::load(tls, servers.is_some()).await?;
                 transport.secured(tls)
             }
             None => transport,
@@ -91,8 +91,7 @@ impl ConnectOptions {
             #[cfg(feature = "dns-srv")]
             servers.ask(self.dns_servers, self.clock.clone());
         }
-        let hosts = servers.as_ref().map_or(1, ServerList::len);
-        let settings = SessionSettings { hosts, seed: rng.random(), ..self.session };
+        let settings = SessionSettings { seed: rng.random(), ..self.session };
         let connect_timeout = settings.connect_timeout;
         let clock = self.clock;
         let shared = SharedState::new(

@@ -17,6 +17,7 @@ use zoolet_tls::ClientTls;
 
 pub use self::connecting::Connecting;
 use crate::features::KnownFeatures;
+use crate::framed_stream::HEADER;
 use crate::session::{SaslCredentials, SessionSettings};
 use crate::session_password::SessionPassword;
 use crate::sessions::SessionObserver;
@@ -27,8 +28,6 @@ use crate::{Client, Error};
 /// The range of session timeouts on the wire, an `int` of milliseconds.
 const SHORTEST_SESSION: Duration = Duration::from_millis(1);
 const LONGEST_SESSION: Duration = Duration::from_millis(i32::MAX as u64);
-/// The bytes of the header of a reply; that of a request is shorter.
-const HEADER: usize = 16;
 
 /// The options of a session, from [`Client::options`]; they end in [`connect`](ConnectOptions::connect).
 ///
@@ -75,8 +74,7 @@ impl Default for ConnectOptions {
             resume: None,
             expire_locally: false,
             last_zxid: Zxid(0),
-            // These two are known when it connects.
-            hosts: 1,
+            // Drawn when it connects.
             seed: 0,
         };
         Self {

@@ -93,6 +93,7 @@ impl Session {
         self.shared.set_state_because(end, detail);
         self.watches.end(|context| self.shared.end_error(context));
         self.feeds.end(|context| self.shared.end_error(context));
+        self.shared.counters.in_flight.set(0);
         for (mut call, sent) in self.calls.end() {
             call.fail(sent, |context| self.shared.end_error(context));
         }

@@ -26,10 +26,6 @@ use crate::watch;
 impl Session {
     /// The driver dials this host, or continues with a connection to it.
     pub(crate) fn handle_dialing(&mut self, host: Option<Arc<str>>) {
-        // Other sessions with these hosts may have replaced them.
-        if let Some(servers) = &self.shared.servers {
-            self.settings.hosts = servers.len();
-        }
         self.shared.set_dialing(host.clone());
         self.host = host;
     }
@@ -206,15 +202,12 @@ impl Session {
             return;
         }
         let never =
-            error.kind() == io::ErrorKind::Unsupported && !self.established && self.settings.hosts <= 1;
+            error.kind() == io::ErrorKind::Unsupported && !self.established && self.shared.hosts() <= 1;
         let error = ConnectionError::new(self.host.clone(), &error);
-        let is_news = self.shared.set_failure(error.clone());
-        self.shared.counters.failed(self.phase == Phase::Serving);
-        if self.phase == Phase::Serving {
+        let was_serving = self.phase == Phase::Serving;
+        let is_news = self.leave_connection(now, &error);
+        if was_serving {
             tracing::warn!(session = %self.id, %error, "connection lost");
-            if self.shared.state().is_connected() {
-                self.shared.set_state(SessionState::Disconnected);
-            }
         } else if is_news {
             tracing::warn!(session = %self.id, %error, "no connection");
         } else {
@@ -222,7 +215,6 @@ impl Session {
             tracing::debug!(session = %self.id, %error, "no connection");
         }
         self.failures += 1;
-        self.leave_connection(now, Some(&error));
         self.phase = Phase::Backoff { until: now + self.backoff() };
         // Nobody has the session yet, and it is closed, or no attempt can succeed.
         if never || self.closing.is_some() && !self.established {
@@ -230,8 +222,14 @@ impl Session {
         }
     }
 
-    /// Handles the loss of everything in flight on this connection.
-    pub(super) fn leave_connection(&mut self, now: Instant, cause: Option<&ConnectionError>) {
+    /// Publishes the end of this connection, or of the attempt at one, and handles the loss of everything in flight. Returns
+    /// whether `error` is news for the host.
+    pub(super) fn leave_connection(&mut self, now: Instant, error: &ConnectionError) -> bool {
+        let is_news = self.shared.set_failure(error.clone());
+        self.shared.counters.failed(self.phase == Phase::Serving);
+        if self.shared.state().is_connected() {
+            self.shared.set_state(SessionState::Disconnected);
+        }
         self.generation += 1;
         self.leaving = false;
         self.out.clear();
@@ -240,17 +238,17 @@ impl Session {
         self.feeds.lost();
         self.shared.counters.in_flight.set(0);
         self.calls.lose_connection(now + self.timeout, |call| {
-            let cause = cause.cloned();
             self.shared.counters.call_lost();
-            call.fail(true, |context| Error::ConnectionLoss(context.because_of(cause)));
+            call.fail(true, |context| Error::ConnectionLoss(context.because_of(Some(error.clone()))));
         });
+        is_news
     }
 
     /// The pause before the next attempt: none after a connection that was useful, nor until every host has been tried.
     /// Then up to [`FIRST_BACKOFF`], at random, so that the clients of a restarted server do not return all at once. Each
     /// further round about doubles it, up to a sixth of the session timeout and never below [`FIRST_BACKOFF`].
     fn backoff(&mut self) -> Duration {
-        let hosts = self.settings.hosts.max(1);
+        let hosts = self.shared.hosts().max(1);
         if (self.failures == 1 && self.established) || self.failures % hosts != 0 {
             return Duration::ZERO;
         }

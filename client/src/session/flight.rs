@@ -84,16 +84,15 @@ impl Calls {
     /// been lost, and their callers would wait for ever. With its place, for [`Calls::put_back`].
     pub(crate) fn answered(&mut self, xid: Xid, error: Option<ErrorCode>) -> Option<(usize, InFlight)> {
         let is_unknown = error == Some(ErrorCode::Unimplemented);
-        let position = |is: fn(&InFlight, Xid) -> bool| self.in_flight.iter().position(|sent| is(sent, xid));
-        let newer = match is_unknown && xid == Xid::SET_WATCHES {
-            true => position(|sent, _| matches!(sent.call.request, Request::SetWatches2(_))),
-            false => None,
-        };
-        if newer.is_none() && self.in_flight.front()?.xid == xid {
-            return Some((0, self.in_flight.pop_front()?));
+        let mut at = self.in_flight.iter().position(|sent| sent.xid == xid)?;
+        if is_unknown && xid == Xid::SET_WATCHES {
+            let is_newer = |sent: &InFlight| matches!(sent.call.request, Request::SetWatches2(_));
+            at = self.in_flight.iter().position(is_newer).unwrap_or(at);
         }
         let may_be_ahead = xid == Xid::AUTH || is_unknown;
-        let at = newer.or_else(|| position(|sent, xid| sent.xid == xid)).filter(|_| may_be_ahead)?;
+        if at > 0 && !may_be_ahead {
+            return None;
+        }
         Some((at, self.in_flight.remove(at)?))
     }
 

@@ -67,7 +67,6 @@ pub(crate) struct SessionSettings {
     pub(crate) expire_locally: bool,
     /// What the session has seen before it begins.
     pub(crate) last_zxid: Zxid,
-    pub(crate) hosts: usize,
     pub(crate) seed: u64,
 }
 
@@ -265,7 +264,7 @@ impl Session {
     /// The time for one attempt, from dialing to the session and the end of SASL: a share of the session or connect timeout, so that a silent
     /// host leaves time for the others and for a second attempt.
     fn attempt_timeout(&self) -> Duration {
-        let shares = u32::try_from(self.settings.hosts + 1).unwrap_or(u32::MAX);
+        let shares = u32::try_from(self.shared.hosts() + 1).unwrap_or(u32::MAX);
         let timeout = (self.timeout / shares).max(MIN_ATTEMPT);
         match self.shared.session_id() {
             SessionId(0) => timeout.min((self.settings.connect_timeout / shares).max(MIN_FIRST_ATTEMPT)),
@@ -300,12 +299,7 @@ impl Session {
             DriverCommand::GiveUp(reason) => {
                 self.end(SessionState::Expired, Some(ErrorDetail::Hint(reason.into())));
             }
-            DriverCommand::Servers { hosts, leave } => {
-                self.settings.hosts = hosts;
-                if leave {
-                    self.leave_server(now);
-                }
-            }
+            DriverCommand::LeaveServer => self.leave_server(now),
             DriverCommand::OpenFeed(feed) => self.open_feed(feed),
             DriverCommand::CloseFeed(feed) => {
                 self.feeds.close(&feed);

@@ -15,7 +15,6 @@ use zoolet_proto::records::ConnectResponse;
 
 use super::{Phase, Session};
 use crate::connection_error::ConnectionError;
-use crate::state::SessionState;
 
 /// The first pause before a probe. Each pause is twice as long as the one before, up to the longest, as in Java.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -99,11 +98,7 @@ impl Session {
         }
         tracing::debug!("switching from a read-only server to one that answered the probe");
         let left = io::Error::other("left for a server that takes writes");
-        let left = ConnectionError::new(self.host.clone(), &left);
-        self.shared.set_failure(left.clone());
-        self.shared.counters.failed(true);
-        self.shared.set_state(SessionState::Disconnected);
-        self.leave_connection(now, Some(&left));
+        self.leave_connection(now, &ConnectionError::new(self.host.clone(), &left));
         self.phase = Phase::Handshaking { until, sent };
         self.last_heard = now;
         true

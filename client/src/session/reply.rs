@@ -1,6 +1,7 @@
 //! What a server sends after the handshake: replies, events, and replies too large to read.
 
 use tokio::time::Instant;
+use zoolet_proto::frame::PREFIX;
 use zoolet_proto::records::{RemoveWatches, SetWatches2, WatchedEvent};
 use zoolet_proto::{ErrorCode, Jute, OpCode, Reply, ReplyHeader, Request, WatcherType, Xid, Zxid, jute};
 
@@ -235,6 +236,7 @@ impl Session {
         header: &[u8],
         size: usize,
     ) -> Result<(), ProtocolViolation> {
+        self.shared.counters.bytes_received.add((size + PREFIX) as u64);
         let max = self.settings.max_reply;
         let header: ReplyHeader = jute::parse(header)?;
         let Some((_, InFlight { sent, mut call, .. })) = self.answered(now, &header) else {

@@ -1,6 +1,7 @@
 //! Deleting a tree, at a server that is only a set of paths.
 
 use std::collections::BTreeSet;
+use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -210,4 +211,15 @@ async fn the_timeout_is_that_of_the_whole() {
     let error = zk.delete_recursive("/a").timeout(Duration::from_secs(2)).await.expect_err("late");
     assert_eq!((error.to_string().as_str(), start.elapsed().as_secs()), ("deleteRecursive /a: timed out", 2));
     assert!(error.may_have_applied());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_needs_no_timers_where_it_is_awaited() {
+    let (zk, tree) = tree(&["/", "/a", "/a/b"], nobody).await;
+    let elsewhere = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(zk.delete_recursive("/a").timeout(Duration::from_secs(2)).into_future())
+    };
+    tokio::task::spawn_blocking(elsewhere).await.expect("no panic").expect("deleted");
+    assert_eq!(left(&tree), ["/"]);
 }

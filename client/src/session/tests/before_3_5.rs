@@ -27,7 +27,7 @@ fn connect(harness: &mut Harness, host: &str) {
 
 /// A harness whose server has shown that it does not know create2.
 fn at_3_4() -> Harness {
-    let mut harness = Harness::new(SessionSettings { hosts: 2, ..settings() });
+    let mut harness = Harness::with_two_hosts(settings());
     connect(&mut harness, "old");
     harness.call(create2("/a"));
     harness.refuse_at(1, -1, ErrorCode::Unimplemented);
@@ -80,7 +80,9 @@ fn such_a_create_is_executed_in_its_place() {
         let mut harness = Harness::up();
         let (_before, _create) = (harness.call(get("/a")), harness.call(create2("/a")));
         let _after = harness.call(get("/b"));
-        harness.session.handle_command(harness.now, DriverCommand::Servers { hosts: 1, leave });
+        if leave {
+            harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
+        }
         let _last = harness.call(get("/c"));
         harness.frames();
         harness.refuse_at(2, -1, ErrorCode::Unimplemented);
@@ -149,7 +151,7 @@ fn what_else_3_4_does_not_know_is_refused_without_its_word() {
 
 #[test]
 fn one_shot_watches_survive_a_server_that_has_no_persistent_ones() {
-    let mut harness = Harness::new(SessionSettings { hosts: 2, ..settings() });
+    let mut harness = Harness::with_two_hosts(settings());
     connect(&mut harness, "new");
     let mut calls = [harness.call(get_watched("/w")), harness.call(add_watch("/p", 0))];
     harness.reply(1, 1, data());
@@ -173,7 +175,7 @@ fn one_shot_watches_survive_a_server_that_has_no_persistent_ones() {
 
 #[test]
 fn a_server_that_is_known_to_have_no_persistent_watches_is_not_asked_for_them_again() {
-    let mut harness = Harness::new(SessionSettings { hosts: 2, ..settings() });
+    let mut harness = Harness::with_two_hosts(settings());
     connect(&mut harness, "old");
     harness.call(add_watch("/p", 0));
     harness.refuse_at(1, -1, ErrorCode::Unimplemented);

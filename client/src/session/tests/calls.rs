@@ -165,3 +165,21 @@ fn a_request_that_a_server_refuses_for_want_of_an_identity_is_no_sign_of_life() 
     assert_eq!(harness.shared.last_contact(), contact);
     assert_eq!(harness.state(), SessionState::Disconnected, "the server closes it anyway");
 }
+
+#[test]
+fn a_reply_that_is_too_large_counts_among_the_bytes_received() {
+    let mut harness = Harness::up();
+    let before = harness.shared.counters.read().bytes_received;
+    let _read = harness.call(get("/a"));
+    harness.oversize(1, 7);
+    assert_eq!(harness.shared.counters.read().bytes_received - before, 4 + (1 << 20));
+}
+
+#[test]
+fn nothing_counts_as_in_flight_when_the_session_is_over() {
+    let mut harness = Harness::up();
+    let (_read, _identity) = (harness.call(get("/a")), harness.call(auth("u:p")));
+    assert_eq!(harness.shared.counters.read().in_flight, 2);
+    harness.refuse(Xid::AUTH.0, ErrorCode::AuthFailed);
+    assert_eq!(harness.shared.counters.read().in_flight, 0);
+}

@@ -243,7 +243,7 @@ fn a_feed_learns_that_another_handle_has_removed_its_watch_and_that_the_session_
 
 #[test]
 fn what_a_server_can_do_is_learned_for_each_server_by_itself() {
-    let mut harness = Harness::new(SessionSettings { hosts: 2, ..settings() });
+    let mut harness = Harness::with_two_hosts(settings());
     let connect = |harness: &mut Harness, host: &str| {
         while harness.session.wanted_link() != WantedLink::Dialing {
             harness.now = harness.session.next_timeout().expect("a time for the next attempt");

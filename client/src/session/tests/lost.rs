@@ -146,8 +146,8 @@ fn a_session_is_visibly_over_before_any_call_fails_with_it() {
 fn a_silent_host_leaves_time_for_the_others_however_long_the_session_timeout() {
     let minutes = |n: u32| n * Duration::from_secs(60);
     let mut settings = settings();
-    (settings.session_timeout, settings.connect_timeout, settings.hosts) = (minutes(10), minutes(1), 2);
-    let mut harness = Harness::new(settings);
+    (settings.session_timeout, settings.connect_timeout) = (minutes(10), minutes(1));
+    let mut harness = Harness::with_two_hosts(settings);
     harness.session.handle_timeout(harness.now);
     assert_eq!(harness.session.next_timeout(), Some(harness.now + minutes(1) / 3));
 }
@@ -175,16 +175,12 @@ fn a_multi_is_no_success_unless_each_of_its_parts_is_answered() {
     }
 }
 
-fn leave() -> DriverCommand {
-    DriverCommand::Servers { hosts: 3, leave: true }
-}
-
 #[test]
 fn a_server_that_is_left_answers_what_is_in_flight_and_gets_no_more_requests() {
     let mut harness = Harness::up();
     let (mut read, mut write) = (harness.call(get("/a")), harness.call(set("/a")));
     harness.sent();
-    harness.session.handle_command(harness.now, leave());
+    harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
     let mut later = harness.call(set("/b"));
     assert_eq!(harness.sent(), []);
     harness.reply(1, 4, data());
@@ -203,13 +199,11 @@ fn a_server_that_is_left_answers_what_is_in_flight_and_gets_no_more_requests() {
 #[test]
 fn an_idle_server_is_left_at_once_and_one_that_is_closing_the_session_is_not() {
     let mut harness = Harness::up();
-    harness.session.handle_command(harness.now, leave());
+    harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
     assert_eq!(harness.state(), SessionState::Disconnected);
     harness.connect();
-    harness.session.handle_command(harness.now, DriverCommand::Servers { hosts: 3, leave: false });
-    assert_eq!(harness.state(), SessionState::Connected);
     let mut close = harness.close();
-    harness.session.handle_command(harness.now, leave());
+    harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
     harness.reply(harness.last_xid(), 7, Reply::Empty);
     assert!(close.outcome().expect("an outcome").is_ok());
     assert_eq!(harness.state(), SessionState::Closed);
@@ -219,7 +213,7 @@ fn an_idle_server_is_left_at_once_and_one_that_is_closing_the_session_is_not() {
 fn a_server_that_is_left_and_does_not_answer_is_given_up_as_any_other() {
     let mut harness = Harness::up();
     let mut write = harness.call(set("/a"));
-    harness.session.handle_command(harness.now, leave());
+    harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
     harness.pass(TIMEOUT);
     assert!(matches!(write.error(), Error::ConnectionLoss(_)));
 }
@@ -229,7 +223,7 @@ fn a_close_follows_what_waits_for_the_next_server_while_one_is_left() {
     for is_dropped in [false, true] {
         let mut harness = Harness::up();
         let _read = harness.call(get("/a"));
-        harness.session.handle_command(harness.now, leave());
+        harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
         let mut write = harness.call(set("/b"));
         harness.sent();
         if is_dropped {
@@ -251,7 +245,7 @@ fn a_close_follows_what_waits_for_the_next_server_while_one_is_left() {
 fn a_session_may_end_while_its_server_is_left() {
     let mut harness = Harness::up();
     let _read = harness.call(get("/a"));
-    harness.session.handle_command(harness.now, leave());
+    harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
     let mut close = harness.close();
     harness.reply(1, 4, data());
     harness.reply(2, 5, Reply::Empty);
@@ -259,7 +253,7 @@ fn a_session_may_end_while_its_server_is_left() {
 
     let mut harness = Harness::up();
     let _identity = harness.call(auth("u:p"));
-    harness.session.handle_command(harness.now, leave());
+    harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
     harness.refuse(Xid::AUTH.0, ErrorCode::AuthFailed);
     assert_eq!(harness.state(), SessionState::AuthFailed);
 }
@@ -268,7 +262,7 @@ fn a_session_may_end_while_its_server_is_left() {
 fn a_server_that_is_left_is_so_after_a_reply_that_is_too_large_and_shows_its_zxid() {
     let mut harness = Harness::up();
     let mut read = harness.call(get("/a"));
-    harness.session.handle_command(harness.now, leave());
+    harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
     let mut later = harness.call(get("/b"));
     harness.sent();
     harness.oversize(1, 7);
@@ -284,7 +278,7 @@ fn a_server_that_is_left_is_so_after_a_reply_that_is_too_large_and_shows_its_zxi
 fn calls_that_wait_while_a_server_is_left_stay_behind_those_that_it_does_not_answer() {
     let mut harness = Harness::up();
     let _sync = harness.call(sync("/a"));
-    harness.session.handle_command(harness.now, leave());
+    harness.session.handle_command(harness.now, DriverCommand::LeaveServer);
     let _read = harness.call(get("/a"));
     harness.cut();
     harness.sent();

@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::features::KnownFeatures;
 use crate::server_list::ServerList;
 use crate::state::{SessionState, SharedState};
+use crate::transport::IntoTransport;
 use crate::watch::{Watch, WatchStream, WatchUpdate};
 
 mod before_3_5;
@@ -147,7 +148,6 @@ fn settings() -> SessionSettings {
         resume: None,
         expire_locally: false,
         last_zxid: Zxid(0),
-        hosts: 1,
         seed: 7,
     }
 }
@@ -155,6 +155,11 @@ fn settings() -> SessionSettings {
 impl Harness {
     fn new(settings: SessionSettings) -> Self {
         Self::with_servers(settings, None)
+    }
+
+    /// As [`Harness::new`], with two hosts to choose from.
+    fn with_two_hosts(settings: SessionSettings) -> Self {
+        Self::with_servers(settings, "a,b".into_transport().expect("a list").servers())
     }
 
     fn with_servers(settings: SessionSettings, servers: Option<ServerList>) -> Self {

@@ -150,3 +150,20 @@ fn any_other_answer_changes_nothing_except_the_expiry_of_an_established_session(
     harness.session.handle_frame(harness.now, &refusal).expect("an answer");
     assert_eq!(harness.state(), SessionState::Expired);
 }
+
+#[test]
+fn a_switch_before_an_identity_is_accepted_does_not_make_the_session_count_as_connected() {
+    let Request::Auth(identity) = auth("u:p") else { unreachable!() };
+    let auths = vec![identity];
+    let mut harness = Harness::new(SessionSettings { read_only: true, auths, ..settings() });
+    harness.connect_to(true);
+    until_it_probes(&mut harness);
+    harness.session.handle_probe_connected(harness.now);
+    let granted = framed(&connect_response(6, false));
+    assert!(harness.session.handle_probe_answered(harness.now, &granted));
+    assert_eq!(harness.state(), SessionState::Connecting);
+    harness.session.handle_frame(harness.now, &granted).expect("a session");
+    assert_eq!(harness.state(), SessionState::Connecting);
+    harness.refuse(Xid::AUTH.0, ErrorCode::AuthFailed);
+    assert_eq!(harness.state(), SessionState::AuthFailed);
+}

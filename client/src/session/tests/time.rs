@@ -1,7 +1,6 @@
 //! Pings, silence, back-off, leases.
 
 use super::*;
-use crate::transport::IntoTransport;
 
 #[test]
 fn an_idle_session_pings_every_third_of_its_timeout() {
@@ -176,7 +175,7 @@ fn replies_of_a_read_only_server_are_no_contact() {
 #[test]
 fn back_off_grows_to_a_sixth_of_the_timeout_and_repeats_with_the_seed() {
     let pauses = |seed| {
-        let mut harness = Harness::new(SessionSettings { seed, hosts: 2, ..settings() });
+        let mut harness = Harness::with_two_hosts(SessionSettings { seed, ..settings() });
         let mut pauses = Vec::new();
         for _ in 0..30 {
             while harness.session.wanted_link() != WantedLink::Dialing {
@@ -273,8 +272,7 @@ fn an_identity_that_a_server_accepts_is_no_sign_of_life() {
 #[test]
 fn every_host_of_a_list_that_another_session_has_replaced_is_tried_without_a_pause() {
     let servers = "a,b".into_transport().expect("a list").servers().expect("hosts");
-    let mut harness =
-        Harness::with_servers(SessionSettings { hosts: 2, ..settings() }, Some(servers.clone()));
+    let mut harness = Harness::with_servers(settings(), Some(servers.clone()));
     servers.update("a,b,c,d", None, &mut StdRng::seed_from_u64(7)).expect("a list");
     for _ in 0..4 {
         harness.session.handle_timeout(harness.now);
