@@ -206,14 +206,8 @@ impl<'c> Walk<'c> {
         Ok(())
     }
 
-    async fn within_patience<T>(&self, mut reply: ReplyFuture<T>) -> Result<T, Error> {
-        loop {
-            if let Ok(outcome) = timeout(self.patience, &mut reply).await {
-                return outcome;
-            }
-            // Whatever keeps the answer keeps that of a request after it too, whose error says what it is.
-            self.client.exists(self.root.as_str()).timeout(Duration::from_millis(1)).await?;
-        }
+    async fn within_patience<T>(&self, reply: ReplyFuture<T>) -> Result<T, Error> {
+        within_patience(self.client, self.root.as_str(), reply, self.patience).await
     }
 
     fn refuse(&mut self, path: &WalkPath, error: Error) -> Result<(), Error> {
@@ -255,6 +249,23 @@ impl<'c> Walk<'c> {
         for (at, name) in names.into_iter().enumerate() {
             self.unread.insert(WalkPath::new(&path::join(parent.as_str(), &name)), at == last);
         }
+    }
+}
+
+/// Waits for the reply to a read of `path` among many, which was sent with [`UNLIMITED`] time: fails if it does not come within
+/// `patience`, although everything before it has.
+pub(crate) async fn within_patience<T>(
+    client: &Client,
+    path: &str,
+    mut reply: ReplyFuture<T>,
+    patience: Duration,
+) -> Result<T, Error> {
+    loop {
+        if let Ok(outcome) = timeout(patience, &mut reply).await {
+            return outcome;
+        }
+        // Whatever keeps the answer keeps that of a request after it too, whose error says what it is.
+        client.exists(path).timeout(Duration::from_millis(1)).await?;
     }
 }
 
