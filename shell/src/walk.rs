@@ -146,23 +146,16 @@ impl<'c> Walk<'c> {
             let Some((path, is_last)) = self.unread.pop_first() else { return };
             let visit = Visit { is_last, ..Visit::default() };
             self.begun.insert(path.clone(), Begun { visit, missing: 0, is_gone: false });
+            let (client, of) = (self.client, path.as_str());
             let request = match (self.reading.data, self.is_above_the_deepest(&path)) {
-                (true, _) => {
-                    Request::Data(self.client.get_data(path.as_str()).timeout(UNLIMITED).into_future())
-                }
-                (false, true) => Request::Children(
-                    self.client.get_children(path.as_str()).timeout(UNLIMITED).into_future(),
-                ),
-                (false, false) => {
-                    Request::Stat(self.client.exists(path.as_str()).timeout(UNLIMITED).into_future())
-                }
+                (true, _) => Request::Data(client.get_data(of).timeout(UNLIMITED).into_future()),
+                (false, true) => Request::Children(client.get_children(of).timeout(UNLIMITED).into_future()),
+                (false, false) => Request::Stat(client.exists(of).timeout(UNLIMITED).into_future()),
             };
             self.request(&path, request);
             if self.reading.acl {
-                self.request(
-                    &path,
-                    Request::Acl(self.client.get_acl(path.as_str()).timeout(UNLIMITED).into_future()),
-                );
+                let request = Request::Acl(client.get_acl(of).timeout(UNLIMITED).into_future());
+                self.request(&path, request);
             }
         }
     }
