@@ -160,7 +160,7 @@ fn is_misplaced_flag(word: &str) -> bool {
     word.starts_with('-') && !matches!(word, "-h" | "--help")
 }
 
-/// Whether a name that is no command by itself is a line of `zoolet sh`, which changes or shows what the shell is.
+/// Whether a name that is not a command by itself is a line of `zoolet sh`, which changes or shows what the shell is.
 pub fn is_only_in_shell(name: &str) -> bool {
     matches!(name, "quit" | "exit") || LineCommand::has_subcommand(name)
 }
