@@ -97,7 +97,12 @@ pub(crate) enum Failure {
 impl Failure {
     /// Whether nobody reads stdout any longer.
     pub(crate) fn is_reader_gone(&self) -> bool {
-        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+        match self {
+            Self::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            #[cfg(feature = "shell")]
+            Self::Shell(error) => error.is_reader_gone(),
+            _ => false,
+        }
     }
 
     /// The exit code of the process.

@@ -38,6 +38,8 @@ use clap::error::ErrorKind;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+#[cfg(feature = "shell")]
+use crate::failure::Failure;
 use crate::failure::MISTAKE;
 
 #[derive(Parser)]
@@ -108,9 +110,9 @@ fn main() -> ExitCode {
         #[cfg(feature = "shell")]
         Command::Completions { shell } => print_completions(shell),
         #[cfg(feature = "shell")]
-        Command::Shell(invocation) => return ended(zoolet_shell::run(*invocation)),
+        Command::Shell(invocation) => ended(zoolet_shell::run(*invocation)),
         #[cfg(feature = "shell")]
-        Command::InteractiveShell(shell) => return ended(zoolet_shell::run_shell(*shell)),
+        Command::InteractiveShell(shell) => ended(zoolet_shell::run_shell(*shell)),
     };
     match outcome {
         Ok(code) => code,
@@ -122,21 +124,16 @@ fn main() -> ExitCode {
 
 /// How a command on a server ended. Its exit codes say more than those of the others.
 #[cfg(feature = "shell")]
-fn ended(outcome: Result<(), zoolet_shell::ShellError>) -> ExitCode {
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        // The reader of the output has seen enough, such as `head`.
-        Err(error) if error.is_reader_gone() => ExitCode::SUCCESS,
-        Err(error) => report(error.reason().code(), &error.to_string()),
-    }
+fn ended(outcome: Result<(), zoolet_shell::ShellError>) -> Result<ExitCode, Failure> {
+    output::until_reader_leaves(outcome.map(|()| ExitCode::SUCCESS).map_err(Failure::from))
 }
 
 #[cfg(feature = "shell")]
-fn print_completions(shell: clap_complete::Shell) -> Result<ExitCode, failure::Failure> {
+fn print_completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
     // All at once, because the generator panics if it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "zoolet", &mut script);
-    std::io::stdout().write_all(&script).map_err(failure::Failure::Output)?;
+    std::io::stdout().write_all(&script).map_err(Failure::Output)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,8 +1,6 @@
 //! A local port that forwards to a server by TLS and SASL: so the conformance kit and the health check, whose connections are plain
 //! ones, reach it too, byte by byte as they do any other. Whoever else connects to it on this machine has the rights of the caller.
 
-#[cfg(all(feature = "shell", feature = "tls"))]
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -74,13 +72,14 @@ struct Target {
 impl RelayArguments {
     /// With the settings of a named cluster where no flag is given.
     #[cfg(all(feature = "shell", feature = "tls"))]
-    pub(crate) fn or_of_cluster(mut self, settings: &BTreeMap<String, String>) -> Self {
-        let file = |key: &str| settings.get(key).map(PathBuf::from);
-        self.tls_ca = self.tls_ca.or_else(|| file("tls-ca"));
-        self.tls_identity = self.tls_identity.or_else(|| file("tls-identity"));
-        self.tls_password_file = self.tls_password_file.or_else(|| file("tls-password-file"));
-        self.tls |= settings.get("tls").is_some_and(|value| value != "false");
-        self
+    pub(crate) fn or_of_cluster(self, cluster: &zoolet_shell::NamedCluster) -> Self {
+        Self {
+            tls: self.tls || cluster.is_set("tls"),
+            tls_ca: cluster.file("tls-ca", &self.tls_ca),
+            tls_identity: cluster.file("tls-identity", &self.tls_identity),
+            tls_password_file: cluster.file("tls-password-file", &self.tls_password_file),
+            sasl: self.sasl,
+        }
     }
 
     /// By TLS, as the scheme of an address asks for it.

@@ -95,9 +95,9 @@ impl Serve {
         }
         match mistakes.len() {
             0 => {
-                let warnings =
-                    config.warnings.into_iter().chain(self.flags.warnings()).chain(settings.warnings());
+                let warnings = config.warnings.into_iter().chain(self.flags.warnings());
                 warnings.for_each(|warning| tracing::warn!("{warning}"));
+                settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
                 let has_tls = settings.has_tls();
                 Ok(Plan {
                     endpoints: Endpoints::settings(&mut settings),

@@ -147,6 +147,11 @@ impl Answer<'_> {
         self.line(json::line(value))
     }
 
+    /// The Stat after a write, which people do not ask for.
+    pub(crate) fn written(&mut self, path: &str, stat: &Stat) -> Result<(), ShellError> {
+        if self.json { self.json_line(&json::znode(path, stat)) } else { Ok(()) }
+    }
+
     pub(crate) fn flush(&mut self) -> Result<(), ShellError> {
         self.io.out.flush().map_err(ShellError::output)
     }

@@ -14,17 +14,17 @@ pub struct NamedCluster {
     /// Its servers, and its chroot.
     pub address: String,
     /// The values of flags by their names, such as `tls-ca`.
-    pub settings: BTreeMap<String, String>,
+    settings: BTreeMap<String, String>,
 }
 
 impl NamedCluster {
-    /// The file of a flag, or else that of this cluster.
-    pub(crate) fn file(&self, name: &str, given: &Option<PathBuf>) -> Option<PathBuf> {
+    /// The file of a flag, such as `tls-ca`, or else that of this cluster.
+    pub fn file(&self, name: &str, given: &Option<PathBuf>) -> Option<PathBuf> {
         given.clone().or_else(|| self.settings.get(name).map(PathBuf::from))
     }
 
-    /// Whether a flag without a value is set.
-    pub(crate) fn is_set(&self, name: &str) -> bool {
+    /// Whether a flag without a value, such as `tls`, is set.
+    pub fn is_set(&self, name: &str) -> bool {
         self.settings.get(name).is_some_and(|value| value != "false")
     }
 }

@@ -1,5 +1,7 @@
 //! The commands.
 
+use std::pin::Pin;
+
 use crate::failure::ShellError;
 use crate::read;
 use crate::shell::Shell;
@@ -26,8 +28,12 @@ macro_rules! commands {
                 match self { $(Self::$variant(_) => $writes,)* }
             }
 
-            pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-                match self { $(Self::$variant(arguments) => arguments.run(shell).await,)* }
+            /// Boxed, or the future of each place that runs commands has the code of all of them in it.
+            pub(crate) fn run<'s>(
+                &'s self,
+                shell: &'s mut Shell<'_>,
+            ) -> Pin<Box<dyn Future<Output = Result<(), ShellError>> + 's>> {
+                match self { $(Self::$variant(arguments) => Box::pin(arguments.run(shell)),)* }
             }
         }
     };
@@ -97,13 +103,11 @@ commands! {
 impl ShellCommand {
     /// Fails if the command writes where everything else is refused.
     pub(crate) fn check_read_only(&self, read_only: bool) -> Result<(), ShellError> {
-        match read_only && self.is_write() {
-            true => {
-                let message = format!("{}: this is a shell that only reads (--read-only)", self.name());
-                Err(ShellError::usage(message))
-            }
-            false => Ok(()),
+        if read_only && self.is_write() {
+            let message = format!("{}: this is a shell that only reads (--read-only)", self.name());
+            return Err(ShellError::usage(message));
         }
+        Ok(())
     }
 
     /// Fails if the command makes sense only in a shell.
@@ -134,9 +138,4 @@ pub fn name_here(name: &str) -> Option<&'static str> {
         "mntr" | "cons" | "dump" => "words",
         _ => return None,
     })
-}
-
-/// Whether a name is a line of `zoolet sh` that makes no sense by itself, because it changes or shows what the shell is.
-pub fn is_only_in_shell(name: &str) -> bool {
-    matches!(name, "cd" | "pwd" | "addauth" | "connect" | "sync" | "history" | "quit" | "exit")
 }

@@ -21,13 +21,13 @@ use crate::clusters::NamedCluster;
 use crate::clusters::named_cluster;
 use crate::dial::Dial;
 use crate::failure::ShellError;
-use crate::shell::OtherServers;
+use crate::shell::{Connected, OtherServers};
 
 /// The variable with what a file of credentials has.
 const AUTH_VARIABLE: &str = "ZOOLET_AUTH";
 
 /// How long a server may take, unless it is said.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The flags of every command that say how a server is reached.
 #[derive(Debug, Clone, clap::Args)]
@@ -115,15 +115,17 @@ impl ConnectArguments {
     }
 
     /// Opens a session.
-    pub(crate) async fn connect(&self, command: &str) -> Result<Client, ShellError> {
-        let connected = self.options()?.connect(&*self.server).await;
-        connected.map_err(|error| {
+    pub(crate) async fn connect(&self, command: &str) -> Result<Connected, ShellError> {
+        let opened = self.options()?.connect(&*self.server).await;
+        let client = opened.map_err(|error| {
             #[cfg(feature = "tls")]
             let hint = self.tls.advice(&self.server, &error);
             #[cfg(not(feature = "tls"))]
             let hint = None;
             ShellError::request(command, &self.server, &error, hint)
-        })
+        })?;
+        let (server, dial) = (self.server.clone(), self.dial().await?);
+        Ok(Connected { client, server, dial, read_only: self.read_only })
     }
 
     /// Opens one session after the other: at `here`, or at other servers by these flags, which have nothing that the file of

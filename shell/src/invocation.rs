@@ -114,13 +114,12 @@ async fn run_once(
         if let ShellCommand::Words(words) = command {
             let (server, dial) = (place.server.clone(), place.dial().await?);
             let mut answer = Answer { io, server, dial, command: command.name(), json: flags.output.json };
-            return words.ask(&mut answer).await;
+            return words.run(&mut answer).await;
         }
-        let client = place.connect(command.name()).await?;
-        let mut shell = Shell::new(client, io).server(&place.server).json(flags.output.json);
-        shell.read_only = place.read_only;
-        shell = shell.sessions(|servers| flags.connect.sessions(place, servers)).timeout(place.timeout);
-        shell = shell.dial(place.dial().await?);
+        let mut shell = Shell::connected(place.connect(command.name()).await?, io)
+            .json(flags.output.json)
+            .timeout(place.timeout)
+            .sessions(|servers| flags.connect.sessions(place, servers));
         let outcome = shell.run(command).await;
         // What was printed before a failure is part of the answer.
         let flushed = shell.flush();

@@ -1,30 +1,20 @@
 //! [`Shell`]: where commands run. It has the session and the current znode.
 
 use std::fmt;
+use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::time::Duration;
 
-use clap::error::{ContextKind, ContextValue};
-use clap::{Parser, Subcommand};
 use tokio::time::timeout;
 use zoolet_client::{Client, Error, Sessions, Stat};
 
-use crate::address::is_of_server;
 use crate::answer::{Answer, ShellIo};
-use crate::command::{ShellCommand, name_here};
+use crate::command::ShellCommand;
+use crate::connect::DEFAULT_TIMEOUT;
 use crate::dial::Dial;
 use crate::failure::{ExitReason, ShellError};
-use crate::invocation::{Invocation, OutputArguments};
-use crate::read::ZnodeWait;
-use crate::split;
 use crate::text::shown;
-
-/// How long other servers have to open a session, unless it is said.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How many lines `history` prints.
-pub(crate) const DEFAULT_HISTORY: usize = 20;
 
 /// Where a command needs another session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,62 +59,6 @@ type ConnectFuture<'io> = Pin<Box<dyn Future<Output = Result<Connected, ShellErr
 /// Opens sessions for what outlives one.
 type OpenSessions<'io> = Box<dyn Fn(OtherServers<'_>) -> Result<Sessions, Error> + 'io>;
 
-/// A line of a shell.
-#[derive(Debug, Parser)]
-#[command(
-    name = "",
-    no_binary_name = true,
-    disable_version_flag = true,
-    after_help = "quit, exit or Ctrl-D ends the shell."
-)]
-pub(crate) struct Line {
-    #[command(subcommand)]
-    command: LineCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum LineCommand {
-    #[command(flatten)]
-    Command(Box<Invocation<OutputArguments>>),
-    /// Change the znode at which relative paths begin
-    Cd {
-        #[arg(default_value = "/")]
-        path: String,
-    },
-    /// Print the znode at which relative paths begin
-    Pwd,
-    /// Add an identity to the session, such as digest USER:PASSWORD or digest:USER:PASSWORD; a wrong one ends the session. Users of
-    /// SASL are given when connecting
-    Addauth {
-        scheme: String,
-        /// May also follow the scheme and a colon
-        credentials: Option<String>,
-    },
-    /// Open a session at other servers, or another one at the same, without the identities of addauth
-    Connect {
-        /// As --server
-        address: Option<String>,
-    },
-    /// Wait until this server has every write that was answered before; a follower may lag
-    Sync {
-        #[arg(default_value = "/")]
-        path: String,
-    },
-    /// Print the lines that were typed last
-    History {
-        /// How many
-        #[arg(default_value_t = DEFAULT_HISTORY)]
-        lines: usize,
-    },
-    /// Wait until a znode exists, or is gone
-    Wait {
-        #[command(flatten)]
-        wait: ZnodeWait,
-        #[command(flatten)]
-        output: OutputArguments,
-    },
-}
-
 /// Runs commands in a session.
 pub struct Shell<'io> {
     pub(crate) client: Client,
@@ -135,6 +69,8 @@ pub struct Shell<'io> {
     /// How long it waits for a server.
     pub(crate) timeout: Duration,
     answer: Answer<'io>,
+    /// Whether answers are JSON, whatever a line says.
+    is_json: bool,
     /// Where relative paths begin.
     pub(crate) current: String,
     pub(crate) read_only: bool,
@@ -147,15 +83,22 @@ impl<'io> Shell<'io> {
     pub fn new(client: Client, io: ShellIo<'io>) -> Self {
         let server =
             client.server().map_or_else(|| "in this process".to_owned(), |server| server.to_string());
+        Self::connected(Connected { client, server, dial: Dial::default(), read_only: false }, io)
+    }
+
+    /// A shell in a session that was opened with flags.
+    pub(crate) fn connected(connected: Connected, io: ShellIo<'io>) -> Self {
+        let Connected { client, server, dial, read_only } = connected;
         Self {
             client,
             sessions: None,
             connect: None,
             identities: Vec::new(),
-            timeout: TIMEOUT,
-            answer: Answer { io, server, dial: Dial::default(), command: "", json: false },
+            timeout: DEFAULT_TIMEOUT,
+            answer: Answer { io, server, dial, command: "", json: false },
+            is_json: false,
             current: "/".to_owned(),
-            read_only: false,
+            read_only,
             is_many: false,
         }
     }
@@ -175,13 +118,6 @@ impl<'io> Shell<'io> {
         self
     }
 
-    /// How four-letter words reach the servers. Default: in plaintext.
-    #[must_use]
-    pub(crate) fn dial(mut self, dial: Dial) -> Self {
-        self.answer.dial = dial;
-        self
-    }
-
     /// How messages name the server.
     #[must_use]
     pub fn server(mut self, server: &str) -> Self {
@@ -192,80 +128,13 @@ impl<'io> Shell<'io> {
     /// Whether answers are JSON. Default: no.
     #[must_use]
     pub fn json(mut self, json: bool) -> Self {
-        self.json = json;
+        (self.is_json, self.answer.json) = (json, json);
         self
     }
 
     /// Whether commands that write are refused.
     pub fn set_read_only(&mut self, read_only: bool) {
         self.read_only = read_only;
-    }
-
-    /// Runs a command as it is typed. Quotes count around whole words only.
-    ///
-    /// # Errors
-    /// See [`ShellError::reason`].
-    pub async fn run_line(&mut self, line: &str) -> Result<(), ShellError> {
-        let words =
-            split::words(line).ok_or_else(|| ShellError::usage(format!("a quote is open: {line}")))?;
-        let outcome = match Line::try_parse_from(&words) {
-            _ if words.first().is_some_and(|word| is_misplaced_flag(word)) => {
-                Err(ShellError::usage(format!(
-                    "{} goes after the command, as in `ls / --json`",
-                    words.first().map_or("", String::as_str)
-                )))
-            }
-            Ok(Line { command }) => self.run_command(command).await,
-            Err(error) if error.use_stderr() => Err(ShellError::usage(one_line(&error))),
-            Err(help) => self.print(help.to_string().as_bytes()),
-        };
-        // What was printed before a failure is part of the answer.
-        let flushed = self.flush();
-        outcome.and(flushed)
-    }
-
-    async fn run_command(&mut self, command: LineCommand) -> Result<(), ShellError> {
-        match command {
-            LineCommand::Command(invocation) => {
-                let Invocation { command, flags } = *invocation;
-                self.with_output(&flags, async |shell| shell.run(&command).await).await
-            }
-            LineCommand::Cd { path } => {
-                self.command = "cd";
-                let path = self.path(&path);
-                self.stat(&path).await?;
-                self.current = path;
-                Ok(())
-            }
-            LineCommand::Pwd => self.answer.line(shown(&self.current)),
-            LineCommand::Addauth { scheme, credentials } => {
-                self.command = "addauth";
-                let identity = identity(scheme, credentials)?;
-                self.add_identity(&identity.0, &identity.1).await?;
-                if !self.identities.contains(&identity) {
-                    self.identities.push(identity);
-                }
-                Ok(())
-            }
-            LineCommand::Connect { address } => self.reconnect(address).await,
-            LineCommand::Sync { path } => {
-                self.command = "sync";
-                let synced = self.client.sync(self.path(&path)).await;
-                synced.map_err(|error| self.failed(&error))
-            }
-            LineCommand::History { .. } => {
-                Err(ShellError::usage("history: lines are remembered only at a terminal"))
-            }
-            LineCommand::Wait { wait, output } => {
-                self.command = "wait";
-                self.with_output(&output, async |shell| wait.run(shell).await).await
-            }
-        }
-    }
-
-    async fn add_identity(&self, scheme: &str, credentials: &str) -> Result<(), ShellError> {
-        let added = self.client.add_auth(scheme, credentials.to_owned()).await;
-        added.map_err(|error| self.failed(&error))
     }
 
     /// How to open the session of the shell again, or another. Without it, `connect` fails, and the end of the session is final.
@@ -280,40 +149,50 @@ impl<'io> Shell<'io> {
         let Some(connect) = self.connect.as_ref().filter(|_| state.is_final()) else { return Ok(()) };
         let opening = connect(None);
         self.note(format!("the session is over ({state:?}), with its ephemerals: opening another"));
-        self.client = opening.await?.client;
+        let client = opening.await?.client;
         self.command = "addauth";
         for (scheme, credentials) in &self.identities {
-            self.add_identity(scheme, credentials).await?;
+            self.add_identity(&client, scheme, credentials).await?;
+        }
+        // At the end: if this fails or is interrupted, the next line begins anew and leaves no identity out.
+        self.client = client;
+        Ok(())
+    }
+
+    /// Begins the answer of a line. The one before may have been interrupted in its middle.
+    pub(crate) fn begin_line(&mut self) {
+        self.json = self.is_json;
+    }
+
+    /// Adds an identity for this session, and for those after it.
+    pub(crate) async fn remember_identity(&mut self, identity: (String, String)) -> Result<(), ShellError> {
+        self.add_identity(&self.client, &identity.0, &identity.1).await?;
+        if !self.identities.contains(&identity) {
+            self.identities.push(identity);
         }
         Ok(())
     }
 
-    async fn reconnect(&mut self, address: Option<String>) -> Result<(), ShellError> {
+    async fn add_identity(&self, client: &Client, scheme: &str, credentials: &str) -> Result<(), ShellError> {
+        let added = client.add_auth(scheme, credentials.to_owned()).await;
+        added.map_err(|error| self.failed(&error))
+    }
+
+    pub(crate) async fn reconnect(&mut self, address: Option<String>) -> Result<(), ShellError> {
         let Some(connect) = &self.connect else {
             return Err(ShellError::usage("connect: this shell has one session and cannot open others"));
         };
         let Connected { client, server, dial, read_only } = connect(address).await?;
-        // Identities are not for other servers to see. The old session ends with its ephemerals, confirmed or not.
-        self.identities.clear();
-        let _ = std::mem::replace(&mut self.client, client).close().await;
+        let old = mem::replace(&mut self.client, client);
         self.server = server;
         self.dial = dial;
         self.read_only = read_only;
         "/".clone_into(&mut self.current);
+        // Identities are not for other servers to see.
+        self.identities.clear();
+        // The old session ends with its ephemerals, confirmed or not. This may be interrupted.
+        let _ = old.close().await;
         Ok(())
-    }
-
-    /// Does something with the flags of one line.
-    async fn with_output(
-        &mut self,
-        flags: &OutputArguments,
-        run: impl AsyncFnOnce(&mut Self) -> Result<(), ShellError>,
-    ) -> Result<(), ShellError> {
-        let before = self.json;
-        self.json |= flags.json;
-        let outcome = run(self).await;
-        self.json = before;
-        outcome
     }
 
     pub(crate) async fn run(&mut self, command: &ShellCommand) -> Result<(), ShellError> {
@@ -373,11 +252,6 @@ impl<'io> Shell<'io> {
             }
         }
     }
-
-    /// Whether a znode is one that servers keep for themselves, also below a chroot.
-    pub(crate) fn is_of_server(&self, path: &str) -> bool {
-        is_of_server(&self.server, path)
-    }
 }
 
 impl<'io> Deref for Shell<'io> {
@@ -403,31 +277,6 @@ impl fmt::Debug for Shell<'_> {
     }
 }
 
-/// The scheme and the credentials of `addauth`, which may be one word as in a file of credentials.
-fn identity(scheme: String, credentials: Option<String>) -> Result<(String, String), ShellError> {
-    let identity = match (credentials, scheme.split_once(':')) {
-        (Some(credentials), _) => (scheme, credentials),
-        (None, Some((scheme, credentials))) => (scheme.to_owned(), credentials.to_owned()),
-        (None, None) => {
-            return Err(ShellError::usage(
-                "addauth: there are no credentials: write SCHEME CREDENTIALS, such as digest USER:PASSWORD",
-            ));
-        }
-    };
-    match &*identity.0 {
-        "sasl" => Err(ShellError::usage(
-            "addauth: a user of SASL can be given only when connecting: start the shell with a line sasl:USER:PASSWORD of \
-             --auth-file or ZOOLET_AUTH",
-        )),
-        _ => Ok(identity),
-    }
-}
-
-/// Whether a line begins with a flag, and does not ask for help.
-fn is_misplaced_flag(word: &str) -> bool {
-    word.starts_with('-') && !matches!(word, "-h" | "--help")
-}
-
 /// The znode that a path means, seen from another one.
 pub(crate) fn resolve(current: &str, text: &str) -> String {
     let start = if text.starts_with('/') { "" } else { current };
@@ -442,16 +291,65 @@ pub(crate) fn resolve(current: &str, text: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// The error of the argument parser in one line: the mistake and the tips, without the usage.
-pub(crate) fn one_line(error: &clap::Error) -> String {
-    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
-        if let Some(here) = name_here(name) {
-            return format!("there is no command {name}; it is `{here}` here");
-        }
+#[cfg(test)]
+mod tests {
+    use zoolet::testing::{Action, OpCode, TestServer, op};
+
+    use super::*;
+
+    /// Longer than anything in a process takes.
+    const SECOND: Duration = Duration::from_secs(1);
+
+    async fn connected(zk: &TestServer, read_only: bool) -> Result<Connected, ShellError> {
+        let (server, dial) = ("there:2181".to_owned(), Dial::default());
+        Ok(Connected { client: zk.client().await, server, dial, read_only })
     }
-    let text = error.to_string();
-    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
-    let message = lines.join("; ").replace(":; ", ": ");
-    message.strip_prefix("error: ").unwrap_or(&message).to_owned()
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connect_that_is_interrupted_is_done_or_not_at_all() {
+        let (here, there) = (TestServer::start().await, TestServer::start().await);
+        let (mut out, mut notes) = (Vec::new(), Vec::new());
+        let shell = Shell::new(here.client().await, ShellIo::new(&mut out, &mut notes));
+        let mut shell = shell.connects(|_| Box::pin(connected(&there, true)));
+        here.faults().place(op(OpCode::CloseSession), Action::DelayReply(100 * SECOND)).unwrap();
+        timeout(SECOND, shell.run_line("connect there")).await.expect_err("the old session does not end");
+        assert_eq!(shell.server, "there:2181");
+        let error = shell.run_line("create /a").await.unwrap_err();
+        assert_eq!(error.reason(), ExitReason::Usage, "it is only for reading: {error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn identities_come_again_although_the_line_that_opens_a_session_is_interrupted() {
+        let zk = TestServer::start().await;
+        let (mut out, mut notes) = (Vec::new(), Vec::new());
+        let shell = Shell::new(zk.client().await, ShellIo::new(&mut out, &mut notes));
+        let mut shell = shell.connects(|_| Box::pin(connected(&zk, false)));
+        for line in ["addauth digest bob:pw", "addauth digest eve:pw"] {
+            shell.run_line(line).await.unwrap();
+        }
+        zk.expire_session(shell.client.session_id()).await.unwrap();
+        zk.faults().place(op(OpCode::Auth).nth(1), Action::DelayReply(100 * SECOND)).unwrap();
+        timeout(SECOND, shell.reopen()).await.expect_err("the first identity is not answered");
+        zk.faults().clear();
+        shell.reopen().await.unwrap();
+        shell.run_line("whoami").await.unwrap();
+        drop(shell);
+        let identities = String::from_utf8(out).unwrap();
+        assert!(identities.contains("digest:bob\n") && identities.contains("digest:eve\n"), "{identities}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_that_is_interrupted_leaves_no_flag_to_the_next() {
+        let zk = TestServer::builder().znode("/a", "x").start().await.unwrap();
+        let (mut out, mut notes) = (Vec::new(), Vec::new());
+        let mut shell = Shell::new(zk.client().await, ShellIo::new(&mut out, &mut notes));
+        zk.faults().place(op(OpCode::GetData).nth(1), Action::DelayReply(100 * SECOND)).unwrap();
+        timeout(SECOND, shell.run_line("get --json /a")).await.expect_err("it is not answered");
+        zk.faults().clear();
+        let zk = TestServer::start().await;
+        shell.client = zk.client().await;
+        shell.run_line("child-count /zookeeper").await.unwrap();
+        drop(shell);
+        assert_eq!(String::from_utf8(out).unwrap(), "2\n");
+    }
 }

@@ -146,23 +146,16 @@ impl<'c> Walk<'c> {
             let Some((path, is_last)) = self.unread.pop_first() else { return };
             let visit = Visit { is_last, ..Visit::default() };
             self.begun.insert(path.clone(), Begun { visit, missing: 0, is_gone: false });
+            let (client, of) = (self.client, path.as_str());
             let request = match (self.reading.data, self.is_above_the_deepest(&path)) {
-                (true, _) => {
-                    Request::Data(self.client.get_data(path.as_str()).timeout(UNLIMITED).into_future())
-                }
-                (false, true) => Request::Children(
-                    self.client.get_children(path.as_str()).timeout(UNLIMITED).into_future(),
-                ),
-                (false, false) => {
-                    Request::Stat(self.client.exists(path.as_str()).timeout(UNLIMITED).into_future())
-                }
+                (true, _) => Request::Data(client.get_data(of).timeout(UNLIMITED).into_future()),
+                (false, true) => Request::Children(client.get_children(of).timeout(UNLIMITED).into_future()),
+                (false, false) => Request::Stat(client.exists(of).timeout(UNLIMITED).into_future()),
             };
             self.request(&path, request);
             if self.reading.acl {
-                self.request(
-                    &path,
-                    Request::Acl(self.client.get_acl(path.as_str()).timeout(UNLIMITED).into_future()),
-                );
+                let request = Request::Acl(client.get_acl(of).timeout(UNLIMITED).into_future());
+                self.request(&path, request);
             }
         }
     }
@@ -206,14 +199,8 @@ impl<'c> Walk<'c> {
         Ok(())
     }
 
-    async fn within_patience<T>(&self, mut reply: ReplyFuture<T>) -> Result<T, Error> {
-        loop {
-            if let Ok(outcome) = timeout(self.patience, &mut reply).await {
-                return outcome;
-            }
-            // Whatever keeps the answer keeps that of a request after it too, whose error says what it is.
-            self.client.exists(self.root.as_str()).timeout(Duration::from_millis(1)).await?;
-        }
+    async fn within_patience<T>(&self, reply: ReplyFuture<T>) -> Result<T, Error> {
+        within_patience(self.client, self.root.as_str(), reply, self.patience).await
     }
 
     fn refuse(&mut self, path: &WalkPath, error: Error) -> Result<(), Error> {
@@ -255,6 +242,23 @@ impl<'c> Walk<'c> {
         for (at, name) in names.into_iter().enumerate() {
             self.unread.insert(WalkPath::new(&path::join(parent.as_str(), &name)), at == last);
         }
+    }
+}
+
+/// Waits for the reply to a read of `path` among many, which was sent with [`UNLIMITED`] time: fails if it does not come within
+/// `patience`, although everything before it has.
+pub(crate) async fn within_patience<T>(
+    client: &Client,
+    path: &str,
+    mut reply: ReplyFuture<T>,
+    patience: Duration,
+) -> Result<T, Error> {
+    loop {
+        if let Ok(outcome) = timeout(patience, &mut reply).await {
+            return outcome;
+        }
+        // Whatever keeps the answer keeps that of a request after it too, whose error says what it is.
+        client.exists(path).timeout(Duration::from_millis(1)).await?;
     }
 }
 

@@ -3,6 +3,8 @@
 use std::env;
 
 use zoolet_server::ServerBuilder;
+#[cfg(feature = "shell")]
+use zoolet_shell::NamedCluster;
 
 use crate::failure::Failure;
 use crate::relay::RelayArguments;
@@ -23,9 +25,9 @@ pub(super) struct Place {
     /// Whether the scheme asks for TLS.
     #[cfg(feature = "tls")]
     is_tls: bool,
-    /// The flags that a named cluster has in the file of clusters.
+    /// What the file of clusters says of a name; nothing if there is none.
     #[cfg(feature = "shell")]
-    pub(super) settings: std::collections::BTreeMap<String, String>,
+    cluster: NamedCluster,
 }
 
 impl Place {
@@ -35,7 +37,8 @@ impl Place {
         let address = address.as_deref().unwrap_or(DEFAULT);
         #[cfg(feature = "shell")]
         if let Some(cluster) = zoolet_shell::named_cluster(address)? {
-            return Ok(Self { settings: cluster.settings, ..Self::parse(&cluster.address)? });
+            let place = Self::parse(&cluster.address)?;
+            return Ok(Self { cluster, ..place });
         }
         Self::parse(address)
     }
@@ -43,7 +46,7 @@ impl Place {
     /// How each is reached: by the flags, and those that the file of clusters has for a name.
     pub(super) fn relay(&self, flags: RelayArguments) -> RelayArguments {
         #[cfg(all(feature = "shell", feature = "tls"))]
-        let flags = flags.or_of_cluster(&self.settings);
+        let flags = flags.or_of_cluster(&self.cluster);
         #[cfg(feature = "tls")]
         let flags = flags.or_tls(self.is_tls);
         flags
@@ -64,7 +67,7 @@ impl Place {
             #[cfg(feature = "tls")]
             is_tls: scheme == "zk+tls",
             #[cfg(feature = "shell")]
-            settings: std::collections::BTreeMap::new(),
+            cluster: NamedCluster::default(),
         })
     }
 }

@@ -170,39 +170,37 @@ impl Settings {
     }
 
     /// What is legal and most likely not meant.
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn warnings(&self) -> Vec<&'static str> {
+        let mut warnings = Vec::new();
         let is_local =
             |bind: &String| ["127.", "localhost:", "[::1]:"].iter().any(|own| bind.starts_with(own));
-        let in_clear = self.auth.has_users() && !self.listens().iter().all(is_local);
-        let in_clear = in_clear.then(|| {
-            "SASL DIGEST-MD5 at a port without TLS: who can read the connection can try passwords, and who can change it can send \
-             requests in the user's name; see docs/operating.md"
-                .to_owned()
-        });
+        if self.auth.has_users() && !self.listens().iter().all(is_local) {
+            warnings.push(
+                "SASL DIGEST-MD5 at a port without TLS: who can read the connection can try passwords, and who can change it can send \
+                 requests in the user's name; see docs/operating.md",
+            );
+        }
+        if self.auth.has_no_users() {
+            warnings.push(
+                "authProvider or superUser asks for SASL, and there are no users: the JVM property java.security.auth.login.config names \
+                 their file, and so does --jaas",
+            );
+        }
         #[cfg(feature = "admin")]
-        let is_only_local = self.http.is_only_local();
-        #[cfg(not(feature = "admin"))]
-        let is_only_local = false;
-        let only_local = is_only_local.then(|| {
-            "the admin server listens on 127.0.0.1 alone; admin.serverAddress opens it to other machines, and everybody \
-             who reaches it there sees the tree"
-                .to_owned()
-        });
-        let no_users = self.auth.has_no_users().then(|| {
-            "authProvider or superUser asks for SASL, and there are no users: the JVM property java.security.auth.login.config names \
-             their file, and so does --jaas"
-                .to_owned()
-        });
+        if self.http.is_only_local() {
+            warnings.push(
+                "the admin server listens on 127.0.0.1 alone; admin.serverAddress opens it to other machines, and everybody \
+                 who reaches it there sees the tree",
+            );
+        }
         #[cfg(feature = "tls")]
-        let is_tls_unused = self.tls.is_unused();
-        #[cfg(not(feature = "tls"))]
-        let is_tls_unused = false;
-        let unused_tls = is_tls_unused.then(|| {
-            "no port speaks TLS, so ssl.keyStore and ssl.trustStore are not used and clients are not asked for a certificate; set \
-             secureClientPort or client.portUnification"
-                .to_owned()
-        });
-        in_clear.into_iter().chain(no_users).chain(only_local).chain(unused_tls)
+        if self.tls.is_unused() {
+            warnings.push(
+                "no port speaks TLS, so ssl.keyStore and ssl.trustStore are not used and clients are not asked for a certificate; set \
+                 secureClientPort or client.portUnification",
+            );
+        }
+        warnings
     }
 
     /// Whether clients can connect by TLS.
@@ -371,7 +369,7 @@ mod tests {
             (&[("ssl.trustStore.location", "/ca.pem")], "no port speaks TLS"),
             (&[("superUser", "admin")], "there are no users"),
         ] {
-            let warnings: Vec<_> = set(keys, &[]).warnings().collect();
+            let warnings = set(keys, &[]).warnings();
             assert!(matches!(&warnings[..], [warning] if warning.contains(why)), "{keys:?}: {warnings:?}");
         }
         for flag in ["tls-cert", "tls-client-ca"] {

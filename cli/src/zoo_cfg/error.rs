@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::properties::Entry;
-use crate::settings::SettingRow;
 use crate::text::quoted;
 
 /// Why a file is invalid.
@@ -46,9 +45,8 @@ impl ConfigError {
     }
 
     pub(super) fn invalid(file: &Path, entry: &Entry, hint: String) -> Self {
-        let secret = SettingRow::of_key(&entry.key).is_some_and(|row| row.secret);
-        let value = if secret { "(not shown)".to_owned() } else { quoted(&entry.value) };
-        Self::at(file, entry.line, LineMistake::Value { key: quoted(&entry.key), value, hint })
+        let (key, value) = (quoted(&entry.key), quoted(entry.shown_value()));
+        Self::at(file, entry.line, LineMistake::Value { key, value, hint })
     }
 
     pub(super) fn unsupported(file: &Path, entry: &Entry, hint: String) -> Self {

@@ -70,11 +70,14 @@ fn entries(file: &Path, bytes: &[u8]) -> Result<Vec<Entry>, ConfigError> {
     Ok(entries.into_iter().map(trimmed).collect())
 }
 
-/// What the admin server may show of an entry. It leaves out secrets that only their names give away itself.
-#[cfg(feature = "admin")]
-fn shown(Entry { key, value, .. }: &Entry) -> (String, String) {
-    let is_secret = SettingRow::of_key(key).is_some_and(|row| row.secret);
-    (key.clone(), if is_secret { "(not shown)".to_owned() } else { value.clone() })
+impl Entry {
+    /// The value, unless the key is known for secrets.
+    fn shown_value(&self) -> &str {
+        match SettingRow::of_key(&self.key) {
+            Some(row) if row.secret => "(not shown)",
+            _ => &self.value,
+        }
+    }
 }
 
 /// Parses the content of a file; its name is for messages.
@@ -86,7 +89,7 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
     let mut settings = Settings::default();
     for entry in entries(file, bytes)? {
         #[cfg(feature = "admin")]
-        settings.http.configuration.push(shown(&entry));
+        settings.http.configuration.push((entry.key.clone(), entry.shown_value().to_owned()));
         if let Some(row) = SettingRow::of_key(&entry.key) {
             // If a spelling is repeated, the last line wins, as in any properties file.
             given.retain(|(_, before)| before.key != entry.key);

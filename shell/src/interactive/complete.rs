@@ -14,7 +14,8 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use zoolet_client::Client;
 
-use crate::shell::{Line, resolve};
+use crate::line::Line;
+use crate::shell::resolve;
 use crate::split;
 
 /// How long the terminal waits for the names of znodes.

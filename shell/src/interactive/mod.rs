@@ -21,7 +21,8 @@ use crate::connect::ConnectArguments;
 use crate::failure::ShellError;
 use crate::interrupt::until_interrupted;
 use crate::invocation::{OutputArguments, ProcessArguments, start_runtime};
-use crate::shell::{Connected, DEFAULT_HISTORY, Shell};
+use crate::line::DEFAULT_HISTORY;
+use crate::shell::{Connected, Shell};
 use crate::text::shown;
 use complete::{Completion, Place};
 
@@ -66,7 +67,7 @@ fn converse(
     // Before anything listens for Ctrl-C: it takes the signal for itself, and whoever listens later passes it on.
     let mut editor = editor()?;
     let first = servers.borrow().clone();
-    let client = runtime.block_on(until_interrupted(first.connect("sh")))?;
+    let connected = runtime.block_on(until_interrupted(first.connect("sh")))?;
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     // The notes lose their colours where they are not wanted.
     let (mut out, mut notes) = (io::stdout(), anstream::stderr());
@@ -76,12 +77,12 @@ fn converse(
     if is_terminal {
         io = io.ask(ask_at_terminal);
     }
-    let mut shell = Shell::new(client, io).server(&first.server).json(output.json);
-    shell.read_only = first.read_only;
+    let mut shell = Shell::connected(connected, io)
+        .json(output.json)
+        .timeout(first.timeout)
+        .sessions(|others| flags.sessions(&servers.borrow(), others))
+        .connects(|address| Box::pin(connect(flags, servers, address)));
     shell.is_many = true;
-    shell = shell.sessions(|others| flags.sessions(&servers.borrow(), others));
-    shell = shell.connects(|address| Box::pin(connect(flags, servers, address)));
-    shell = shell.timeout(first.timeout).dial(runtime.block_on(first.dial())?);
     let place = Rc::new(RefCell::new(Place { client: shell.client.clone(), current: "/".to_owned() }));
     editor.set_helper(Some(Completion::new(runtime.handle().clone(), Rc::clone(&place))));
     let history = user_file("XDG_STATE_HOME", ".local/state", "zoolet/history");
@@ -142,13 +143,7 @@ async fn connect(
         Some(address) => flags.at(&address)?,
         None => servers.borrow().clone(),
     };
-    let client = there.connect("connect").await?;
-    let connected = Connected {
-        client,
-        server: there.server.clone(),
-        dial: there.dial().await?,
-        read_only: there.read_only,
-    };
+    let connected = there.connect("connect").await?;
     servers.replace(there);
     Ok(connected)
 }

@@ -31,7 +31,7 @@ impl AclArguments {
             }
             return acl.iter().try_for_each(|entry| shell.line(acl_entry(entry)));
         }
-        walk(shell, &root, Reading { acl: true, ..Reading::default() }, |shell, path, visit| {
+        walk(shell, &root, Reading { acl: true, ..Reading::default() }, &mut |shell, path, visit| {
             if shell.json {
                 let acl = visit.acl.as_ref().map(|acl| json!({"acl": json::acl(acl)})).unwrap_or_default();
                 return shell.json_line(&json::joined([json::visit(path, visit), acl]));

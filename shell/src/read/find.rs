@@ -65,7 +65,7 @@ impl Find {
         let root = shell.path(&self.path);
         let reading = Reading { depth: self.depth, ..Reading::default() };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        walk(shell, &root, reading, |shell, path, visit| {
+        walk(shell, &root, reading, &mut |shell, path, visit| {
             if !self.matches(path, visit, now) {
                 return Ok(());
             }

@@ -47,7 +47,7 @@ impl Grep {
         })?;
         let reading = Reading { data: true, depth: self.depth, ..Reading::default() };
         let mut is_found = false;
-        walk(shell, &root, reading, |shell, path, visit| {
+        walk(shell, &root, reading, &mut |shell, path, visit| {
             let Some(data) = visit.data.as_ref().filter(|data| regex.is_match(data)) else { return Ok(()) };
             is_found = true;
             if shell.json {

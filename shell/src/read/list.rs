@@ -59,7 +59,7 @@ impl Ls {
         let depth = if self.recursive { None } else { Some(1) };
         let reading = Reading { depth, ..Reading::default() };
         let mut listed = Vec::new();
-        let outcome = walk(shell, &root, reading, |shell, path, visit| {
+        let outcome = walk(shell, &root, reading, &mut |shell, path, visit| {
             if path == root && !self.recursive {
                 return Ok(());
             }

@@ -38,7 +38,7 @@ impl Locks {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
         let mut queues: BTreeMap<String, Vec<Queued>> = BTreeMap::new();
-        let outcome = walk(shell, &root, Reading::default(), |_, path, visit| {
+        let outcome = walk(shell, &root, Reading::default(), &mut |_, path, visit| {
             let name = path::name(path);
             if let (Some(parsed), Some(recipe), Some(stat)) =
                 (contender::parse(name), contender::recipe(name), visit.stat)

@@ -40,7 +40,7 @@ pub(crate) async fn walk(
     shell: &mut Shell<'_>,
     root: &str,
     reading: Reading,
-    mut each: impl FnMut(&mut Shell<'_>, &str, &Visit) -> Result<(), ShellError>,
+    each: &mut dyn FnMut(&mut Shell<'_>, &str, &Visit) -> Result<(), ShellError>,
 ) -> Result<(), ShellError> {
     let client = shell.client.clone();
     let mut walk = Walk::new(&client, root, reading, shell.timeout);

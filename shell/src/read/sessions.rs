@@ -41,7 +41,7 @@ impl SessionsArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
         let mut owners: BTreeMap<SessionId, Owner> = BTreeMap::new();
-        let outcome = walk(shell, &root, Reading::default(), |_, path, visit| {
+        let outcome = walk(shell, &root, Reading::default(), &mut |_, path, visit| {
             if let Some(stat) = visit.stat.filter(|stat| stat.ephemeral_owner.0 != 0) {
                 owners.entry(stat.ephemeral_owner).or_default().ephemerals.push(path.to_owned());
             }

@@ -28,7 +28,7 @@ impl TreeArguments {
         let reading = Reading { depth: self.depth, ..Reading::default() };
         // Of each znode above the present one below the root, whether it is the last in its listing.
         let mut above: Vec<bool> = Vec::new();
-        walk(shell, &root, reading, |shell, path, visit| {
+        walk(shell, &root, reading, &mut |shell, path, visit| {
             if shell.json {
                 return shell.json_line(&json::visit(path, visit));
             }

@@ -44,7 +44,7 @@ impl Du {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let root = shell.path(&self.path);
         let mut totals: BTreeMap<WalkPath, Total> = BTreeMap::new();
-        let outcome = walk(shell, &root, Reading::default(), |_, path, visit| {
+        let outcome = walk(shell, &root, Reading::default(), &mut |_, path, visit| {
             let bytes = visit.stat.and_then(|stat| u64::try_from(stat.data_length).ok()).unwrap_or(0);
             let mut at = path;
             loop {
@@ -100,7 +100,7 @@ pub(crate) async fn descendants(shell: &mut Shell<'_>, path: &str) -> Result<usi
         counted => return counted.map_err(|error| absent(shell, &error)),
     }
     let mut count = 0;
-    walk(shell, path, Reading::default(), |_, visited, _| {
+    walk(shell, path, Reading::default(), &mut |_, visited, _| {
         count += usize::from(visited != path);
         Ok(())
     })

@@ -14,7 +14,6 @@ use crate::answer::Answer;
 use crate::connect::interval;
 use crate::dial::Dial;
 use crate::failure::{ExitReason, ShellError};
-use crate::shell::Shell;
 use crate::text::shown;
 
 /// How a server ends its answer to a word that `4lw.commands.whitelist` lacks.
@@ -44,12 +43,8 @@ fn word(text: &str) -> Result<String, String> {
 }
 
 impl Words {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
-        self.ask(shell).await
-    }
-
     /// Asks all servers at once.
-    pub(crate) async fn ask(&self, answer: &mut Answer<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, answer: &mut Answer<'_>) -> Result<(), ShellError> {
         let said = ask_all(answer, &self.word, self.patience).await;
         let errors: Vec<_> = said.values().filter_map(|said| said.as_ref().err()).collect();
         let refused = errors.iter().filter(|error| error.ends_with(REFUSAL)).count();

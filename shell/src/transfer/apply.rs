@@ -28,8 +28,15 @@ pub(super) struct Applying {
     pub(super) overwrite: bool,
     /// Delete what only the target has.
     pub(super) delete: bool,
-    /// Only print it.
-    pub(super) dry_run: bool,
+    pub(super) mode: TransferMode,
+}
+
+/// Whether differences are only counted, or printed too, or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TransferMode {
+    Count,
+    Print,
+    Write,
 }
 
 /// What was done.
@@ -85,21 +92,6 @@ pub(super) fn note_ephemerals(shell: &mut Shell<'_>, (left, right): (usize, usiz
     }
 }
 
-/// Counts what would be done.
-pub(super) async fn plan(
-    shell: &mut Shell<'_>,
-    to: &str,
-    (left, right): (Source<'_>, Source<'_>),
-    what: Applying,
-) -> Result<Applied, ShellError> {
-    let mut applied = Applied::default();
-    let mut compared = Comparison::new(left, right).await.map_err(|error| shell.failed(&error))?;
-    while let Some((below, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
-        applied.count(&placed(to, &below), &difference, what);
-    }
-    Ok(applied)
-}
-
 impl Applied {
     /// Counts a difference; returns whether something is to be done about it.
     fn count(&mut self, path: &str, difference: &Difference, what: Applying) -> bool {
@@ -140,9 +132,13 @@ pub(super) async fn apply(
             continue;
         }
         check_acl(shell, &path, &difference)?;
-        if what.dry_run {
-            announce(shell, &path, &difference)?;
-            continue;
+        match what.mode {
+            TransferMode::Count => continue,
+            TransferMode::Print => {
+                announce(shell, &path, &difference)?;
+                continue;
+            }
+            TransferMode::Write => {}
         }
         let write = match difference {
             Difference::OnlyLeft(znode) => writes.create(path, znode, below.as_str() == "/").await,

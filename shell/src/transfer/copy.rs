@@ -1,7 +1,7 @@
 //! `cp`, `mirror` and `diff`: two trees, of one cluster or of two.
 
 use super::MovedZnode;
-use super::apply::{Applying, apply, note_ephemerals, plan};
+use super::apply::{Applying, TransferMode, apply, note_ephemerals};
 use super::compare::{Comparison, Difference};
 use super::source::Source;
 use crate::address::{hosts, is_of_server, whole_path};
@@ -159,7 +159,7 @@ impl Cp {
         let (client, reading, patience) = (shell.client.clone(), self.places.reading(depth), shell.timeout);
         let left = Source::live(&client, &from, reading, patience);
         let sources = (left, Source::target(&other.client, &to, reading, patience));
-        let what = Applying { overwrite: self.overwrite, delete: false, dry_run: false };
+        let what = Applying { overwrite: self.overwrite, delete: false, mode: TransferMode::Write };
         apply(shell, &other.client, &to, sources, what).await.and_then(|applied| applied.finish(shell))
     }
 }
@@ -192,17 +192,16 @@ impl Mirror {
             let left = Source::live(&client, &from, reading, patience);
             (left, Source::target(&other.client, &to, reading, patience))
         };
-        let what = |dry_run| Applying { overwrite: true, delete: true, dry_run };
+        let what = |mode| Applying { overwrite: true, delete: true, mode };
         if self.dry_run {
-            return apply(shell, &other.client, &to, sources(), what(true)).await.map(drop);
+            return apply(shell, &other.client, &to, sources(), what(TransferMode::Print)).await.map(drop);
         }
         if !self.yes {
             // The same comparison twice: once to count, once to change.
-            let planned = plan(shell, &to, sources(), what(false)).await?;
+            let planned = apply(shell, &other.client, &to, sources(), what(TransferMode::Count)).await?;
             shell.confirm(&format!("At {}: {planned}?", shown(&to)))?;
         }
-        apply(shell, &other.client, &to, sources(), what(false))
-            .await
-            .and_then(|applied| applied.finish(shell))
+        let applied = apply(shell, &other.client, &to, sources(), what(TransferMode::Write)).await?;
+        applied.finish(shell)
     }
 }

@@ -15,7 +15,7 @@ use crate::failure::{ExitReason, ShellError};
 use crate::reach::open_cache;
 use crate::shell::{OtherServers, Shell};
 use crate::text::{count, shown};
-use crate::walk::WalkPath;
+use crate::walk::{UNLIMITED, WalkPath, within_patience};
 
 /// Most requests in flight.
 const WINDOW: usize = 128;
@@ -96,10 +96,11 @@ impl Export {
         loop {
             while in_flight.len() < WINDOW {
                 let Some((path, znode)) = unread.next() else { break };
-                in_flight.push_back((path, znode, client.get_acl(path.as_str()).into_future()));
+                let reply = client.get_acl(path.as_str()).timeout(UNLIMITED).into_future();
+                in_flight.push_back((path, znode, reply));
             }
             let Some((path, (znode, _), reply)) = in_flight.pop_front() else { return Ok(()) };
-            match reply.await {
+            match within_patience(client, path.as_str(), reply, shell.timeout).await {
                 Ok((acl, _)) => {
                     check_not_masked(shell, &shown(path.as_str()), &acl)?;
                     znode.acl = Some(acl);

@@ -263,11 +263,12 @@ fn below_common_root(znodes: BTreeMap<WalkPath, MovedZnode>) -> BTreeMap<WalkPat
 /// The same with the znodes that are left out and have others below them.
 fn filled(mut znodes: BTreeMap<WalkPath, MovedZnode>) -> BTreeMap<WalkPath, MovedZnode> {
     for path in znodes.keys().cloned().collect::<Vec<_>>() {
-        let mut above = path.as_str();
-        while above != "/" {
-            above = path::parent(above);
-            let gap = || MovedZnode { is_gap: true, ..MovedZnode::default() };
-            znodes.entry(WalkPath::new(above)).or_insert_with(gap);
+        let mut above = WalkPath::new(path::parent(path.as_str()));
+        // What is above one that is there is filled with that one.
+        while !znodes.contains_key(&above) {
+            let next = WalkPath::new(path::parent(above.as_str()));
+            znodes.insert(above, MovedZnode { is_gap: true, ..MovedZnode::default() });
+            above = next;
         }
     }
     znodes

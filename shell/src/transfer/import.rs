@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::apply::{Applying, apply};
+use super::apply::{Applying, TransferMode, apply};
 use super::format::read;
 use super::source::Source;
 use crate::failure::{ExitReason, ShellError, read_file};
@@ -47,7 +47,8 @@ impl Import {
         let client = shell.client.clone();
         let reading = Reading { data: true, acl: !self.no_acl, depth: None };
         let sources = (Source::file(znodes), Source::target(&client, &to, reading, shell.timeout));
-        let what = Applying { overwrite: self.overwrite, delete: false, dry_run: self.dry_run };
+        let mode = if self.dry_run { TransferMode::Print } else { TransferMode::Write };
+        let what = Applying { overwrite: self.overwrite, delete: false, mode };
         let applied = apply(shell, &client, &to, sources, what).await?;
         if self.dry_run { applied.check_kept(shell) } else { applied.finish(shell) }
     }

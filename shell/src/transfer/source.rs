@@ -11,53 +11,47 @@ use crate::walk::{Reading, Walk, WalkPath};
 /// Znodes in the order of a walk, each with its path below the root, which itself is `/`.
 pub(super) struct Source<'c> {
     origin: Origin<'c>,
+    may_be_absent: bool,
     /// Ephemerals end with their sessions, so they are not moved.
     pub(super) ephemerals: usize,
 }
 
 enum Origin<'c> {
-    Live { walk: Box<Walk<'c>>, root: String, may_be_absent: bool },
+    Live { walk: Box<Walk<'c>>, root: String },
     File(btree_map::IntoIter<WalkPath, MovedZnode>),
 }
 
 impl<'c> Source<'c> {
     /// A tree. What the servers keep for themselves is left out.
     pub(super) fn live(client: &'c Client, root: &str, reading: Reading, patience: Duration) -> Self {
-        Self::tree(client, root, reading, patience, false)
+        let walk = Box::new(Walk::new(client, root, reading, patience));
+        let origin = Origin::Live { walk, root: root.to_owned() };
+        Self { origin, may_be_absent: false, ephemerals: 0 }
     }
 
     /// A tree that may be absent.
     pub(super) fn target(client: &'c Client, root: &str, reading: Reading, patience: Duration) -> Self {
-        Self::tree(client, root, reading, patience, true)
-    }
-
-    fn tree(
-        client: &'c Client,
-        root: &str,
-        reading: Reading,
-        patience: Duration,
-        may_be_absent: bool,
-    ) -> Self {
-        let walk = Box::new(Walk::new(client, root, reading, patience));
-        Self { origin: Origin::Live { walk, root: root.to_owned(), may_be_absent }, ephemerals: 0 }
+        Self { may_be_absent: true, ..Self::live(client, root, reading, patience) }
     }
 
     pub(super) fn file(znodes: BTreeMap<WalkPath, MovedZnode>) -> Self {
-        Self { origin: Origin::File(znodes.into_iter()), ephemerals: 0 }
+        Self { origin: Origin::File(znodes.into_iter()), may_be_absent: false, ephemerals: 0 }
     }
 
     /// # Errors
     /// Whatever keeps a znode from being read: a part of a tree must not pass for the whole.
     pub(super) async fn next(&mut self) -> Result<Option<(WalkPath, MovedZnode)>, Error> {
-        let (walk, root, may_be_absent) = match &mut self.origin {
+        let (walk, root) = match &mut self.origin {
             Origin::File(znodes) => return Ok(znodes.next()),
-            Origin::Live { walk, root, may_be_absent } => (walk, root, *may_be_absent),
+            Origin::Live { walk, root } => (walk, root),
         };
         loop {
             let (path, visit) = match walk.next().await {
                 Ok(Some(visited)) => visited,
                 Ok(None) => return Ok(None),
-                Err(error) if may_be_absent && error.code() == Some(ErrorCode::NoNode) => return Ok(None),
+                Err(error) if self.may_be_absent && error.code() == Some(ErrorCode::NoNode) => {
+                    return Ok(None);
+                }
                 Err(error) => return Err(error),
             };
             if let Some(error) = visit.error {

@@ -4,10 +4,9 @@ use zoolet_client::ErrorCode;
 
 use super::create::AclList;
 use crate::failure::ShellError;
-use crate::json;
 use crate::shell::Shell;
 use crate::text::{count, shown};
-use crate::walk::{Reading, Unreadable, Walk};
+use crate::walk::{Reading, UNLIMITED, Unreadable, Walk};
 
 /// The arguments of `set-acl`.
 #[derive(Debug, clap::Args)]
@@ -33,19 +32,17 @@ impl SetAclArguments {
         if !self.recursive {
             let set = shell.client.set_acl(&root, acl.clone()).version(self.if_version).await;
             let stat = set.map_err(|error| shell.failed(&error))?;
-            return if shell.json { shell.json_line(&json::znode(&root, &stat)) } else { Ok(()) };
+            return shell.written(&root, &stat);
         }
         let client = shell.client.clone();
         let mut walk = Walk::new(&client, &root, Reading::default(), shell.timeout);
         let (mut refused, mut changed) = (Unreadable::default(), 0);
         while let Some((path, mut visit)) = walk.next().await.map_err(|error| shell.failed(&error))? {
             refused.note(visit.error.take());
-            match client.set_acl(&path, acl.clone()).await {
+            match client.set_acl(&path, acl.clone()).timeout(UNLIMITED).await {
                 Ok(stat) => {
                     changed += 1;
-                    if shell.json {
-                        shell.json_line(&json::znode(&path, &stat))?;
-                    }
+                    shell.written(&path, &stat)?;
                 }
                 Err(error) if error.code() == Some(ErrorCode::NoAuth) => refused.note(Some(error)),
                 // It is gone.

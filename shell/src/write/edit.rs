@@ -10,7 +10,6 @@ use zoolet_client::{ErrorCode, path};
 
 use crate::diff;
 use crate::failure::{ExitReason, ShellError};
-use crate::json;
 use crate::shell::Shell;
 
 /// The arguments of `edit`.
@@ -96,7 +95,7 @@ impl Edit {
         }
         let written = shell.client.set_data(path, new).version(version).await;
         let stat = written.map_err(|error| shell.failed(&error))?;
-        if shell.json { shell.json_line(&json::znode(path, &stat)) } else { Ok(()) }
+        shell.written(path, &stat)
     }
 }
 

@@ -9,7 +9,8 @@ use zoolet_client::{Error, MultiOutcome};
 use super::{CreateArguments, Set};
 use crate::failure::{ExitReason, ShellError, read_file};
 use crate::json;
-use crate::shell::{Shell, one_line};
+use crate::line::one_line;
+use crate::shell::Shell;
 use crate::split;
 use crate::text::shown;
 

@@ -8,12 +8,13 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 use zoolet_client::{Error, ErrorCode, ReplyFuture};
 
+use crate::address::is_of_server;
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
 use crate::read::{descendants, walk};
 use crate::shell::Shell;
 use crate::text::{count, shown};
-use crate::walk::{Reading, Unreadable, Walk};
+use crate::walk::{Reading, UNLIMITED, Unreadable, Walk};
 
 /// Most deletes in flight.
 const WINDOW: usize = 128;
@@ -48,7 +49,7 @@ pub struct Rm {
 impl Rm {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
         let path = shell.path(&self.path);
-        if path == "/" || shell.is_of_server(&path) {
+        if path == "/" || is_of_server(&shell.server, &path) {
             return Err(
                 shell.fail(ExitReason::Usage, format!("{path} belongs to the server and is never deleted"))
             );
@@ -89,7 +90,7 @@ impl Rm {
     async fn list(&self, shell: &mut Shell<'_>, path: &str) -> Result<(), ShellError> {
         let depth = if self.recursive { None } else { Some(0) };
         let reading = Reading { depth, ..Reading::default() };
-        walk(shell, path, reading, |shell, path, visit| {
+        walk(shell, path, reading, &mut |shell, path, visit| {
             shell.line_or_json(shown(path), &json::visit(path, visit))
         })
         .await
@@ -180,7 +181,7 @@ impl Removal<'_, '_> {
             sleep_until(self.begun + Duration::from_secs(1) * self.sent / rate).await;
         }
         self.sent += 1;
-        round.in_flight.push_back(self.client.delete(path).into_future());
+        round.in_flight.push_back(self.client.delete(path).timeout(UNLIMITED).into_future());
         Ok(())
     }
 

@@ -4,7 +4,6 @@ use zoolet_client::{Client, ErrorCode, SetData};
 
 use super::DataArguments;
 use crate::failure::{ExitReason, ShellError};
-use crate::json;
 use crate::shell::Shell;
 
 /// The arguments of `set`.
@@ -27,7 +26,7 @@ impl Set {
         let set = self.build(&client, shell).await?.await;
         let stat =
             set.map_err(|error| shell.failed_because(&error, ErrorCode::NoNode, "`create` makes one"))?;
-        if shell.json { shell.json_line(&json::znode(&path, &stat)) } else { Ok(()) }
+        shell.written(&path, &stat)
     }
 
     /// The request.

@@ -96,17 +96,24 @@ async fn an_export_goes_on_if_its_connection_is_lost_and_the_server_is_still_the
     assert_eq!((exported.lines().count(), zk.faults().fired().len()), (7, 1), "{exported}");
 }
 
-/// How a search of a tree ends, what it prints and how long it takes, if this happens to its answers from the first data on.
-async fn search(patience: Duration, action: Action) -> (Result<(), ShellError>, String, Duration) {
+/// How a line ends, what it prints and how long it takes, if this happens to the answers from the first of this kind on.
+async fn run_hindered(
+    line: &str,
+    patience: Duration,
+    from: OpCode,
+    action: Action,
+) -> (Result<(), ShellError>, String, Duration) {
     let znodes = (0..20).map(|at| format!("/t/{at:02}"));
     let zk = znodes.fold(TestServer::builder(), |zk, path| zk.znode(path, "x"));
     let zk = zk.clock(Clock::tokio()).start().await.unwrap();
-    zk.faults().place(op(OpCode::GetData).nth(1), action).unwrap();
+    zk.faults().place(op(from).nth(1), action).unwrap();
     let client = zk.connect(zk.options().request_timeout(patience)).await.unwrap();
     let (mut out, mut notes) = (Vec::new(), Vec::new());
-    let mut shell = Shell::new(client, ShellIo::new(&mut out, &mut notes)).timeout(patience);
+    let mut shell = Shell::new(client, ShellIo::new(&mut out, &mut notes))
+        .timeout(patience)
+        .sessions(|_| Sessions::open(zk.options(), zk.connector()));
     let begun = Instant::now();
-    let outcome = shell.run_line("grep x /t").await;
+    let outcome = shell.run_line(line).await;
     drop(shell);
     (outcome, String::from_utf8(out).unwrap(), begun.elapsed())
 }
@@ -115,16 +122,31 @@ async fn search(patience: Duration, action: Action) -> (Result<(), ShellError>, 
 async fn a_read_of_a_tree_takes_any_time_as_long_as_answers_come() {
     // About an answer in a second.
     let slowly = Action::Drip { bytes: 100, every: Duration::from_secs(1) };
-    let (outcome, out, took) = search(Duration::from_secs(10), slowly).await;
-    outcome.unwrap();
-    assert_eq!(out.lines().count(), 20, "{out}");
-    assert!(took > Duration::from_secs(15), "{took:?}");
+    for (line, from, lines) in [("grep x /t", OpCode::GetData, 20), ("export /t", OpCode::GetAcl, 22)] {
+        let (outcome, out, took) = run_hindered(line, Duration::from_secs(10), from, slowly).await;
+        outcome.unwrap();
+        assert_eq!(out.lines().count(), lines, "{out}");
+        assert!(took > Duration::from_secs(15), "{line}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_of_a_tree_takes_any_time_as_long_as_answers_come() {
+    let slowly = Action::Drip { bytes: 100, every: Duration::from_secs(1) };
+    for line in ["rm -r --yes /t", "set-acl -R /t world:anyone:cdrwa"] {
+        let from = OpCode::GetChildren2;
+        let (outcome, _, took) = run_hindered(line, Duration::from_secs(10), from, slowly).await;
+        outcome.unwrap();
+        assert!(took > Duration::from_secs(15), "{line}: {took:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_read_of_a_tree_ends_when_no_answer_comes_in_time() {
     let never = Action::DelayReply(Duration::from_secs(1000));
-    let (outcome, _, took) = search(Duration::from_secs(2), never).await;
-    assert_eq!(outcome.unwrap_err().reason(), ExitReason::Unreachable);
-    assert!(took < Duration::from_secs(3), "{took:?}");
+    for (line, from) in [("grep x /t", OpCode::GetData), ("export /t", OpCode::GetAcl)] {
+        let (outcome, _, took) = run_hindered(line, Duration::from_secs(2), from, never).await;
+        assert_eq!(outcome.unwrap_err().reason(), ExitReason::Unreachable);
+        assert!(took < Duration::from_secs(3), "{took:?}");
+    }
 }

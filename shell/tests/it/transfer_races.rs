@@ -3,8 +3,8 @@
 use std::fs;
 
 use serde_json::json;
-use zoolet::ErrorCode;
 use zoolet::testing::{OpCode, TestServer, create, op};
+use zoolet::{Acl, ErrorCode, Perms};
 use zoolet_shell::ExitReason;
 
 use crate::common::{run_between, run_on};
@@ -89,6 +89,16 @@ async fn an_import_that_is_only_planned_says_what_it_would_fail_with() {
     fs::write(file.path(), hidden).unwrap();
     let import = import.replace(" /x", " /new");
     assert_eq!(run_on(&client, &import).await.failed().0, ExitReason::Refused);
+}
+
+#[tokio::test]
+async fn a_mirror_that_would_be_refused_is_refused_before_the_question() {
+    let zk = TestServer::builder().znode("/a", "new").znode("/m", "").start().await.unwrap();
+    let client = zk.client().await;
+    let hidden = Acl::new(Perms::ALL, "digest", "bob:x");
+    client.set_acl("/a", vec![Acl::new(Perms::READ, "world", "anyone"), hidden]).await.unwrap();
+    let (reason, message) = run_on(&client, "mirror /a /m").await.failed();
+    assert_eq!(reason, ExitReason::Refused, "{message}");
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ pub(super) const ROWS: &[SettingRow] = &[
         .help("Format of the trust store: PEM, PKCS12 or JKS")
         .sets(|to, value| put(&mut to.tls.trust_store.kind, parsed(value).map(Some))),
     key("ssl.clientAuth", "need|want|none", "need")
-        .help("Whether clients need a certificate. With --tls-cert and without --tls-client-ca they are not asked")
+        .help("Whether clients need a certificate. With --tls-cert, the default is none if no authorities of clients are named")
         .sets(|to, value| put(&mut to.tls.client_auth, parsed(value).map(Some))),
     key("ssl.enabledProtocols", "NAMES", "that of ssl.protocol")
         .help("Versions of TLS: TLSv1.2, TLSv1.3")
