@@ -209,6 +209,21 @@ fn a_session_whose_ephemeral_vanishes_before_a_server_without_zxids_of_events_ex
     assert!(order.contains(&(0, "expire 1".to_owned())), "{order:?}");
 }
 
+/// A client that set its watches again has got it first, without a zxid.
+#[test]
+fn an_ephemeral_that_vanishes_is_of_its_session_whoever_is_told_first() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).connect(2).connected(2);
+    script.ask(1, 1, &create("/e", 1)).created(1, 1, 3, "/e");
+    for (connection, zxid) in [(2, -1), (OBSERVER, 4)] {
+        let event = payload(|out| Reply::encode_event(Zxid(zxid), EventType::NodeDeleted, "/e", out));
+        script.record(connection, RecordKind::ServerFrame, event);
+    }
+    script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
+    let expected = steps(&[(1, "connect"), (2, "connect"), (1, "/e"), (0, "expire 1"), (2, "/b")]);
+    assert_eq!(script.order(), expected);
+}
+
 #[test]
 fn an_ensemble_that_begins_an_epoch_has_refused_nothing_between_the_two() {
     let mut script = Script::default();
