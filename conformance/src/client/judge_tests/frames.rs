@@ -105,7 +105,7 @@ fn watches_are_set_again_within_a_second() {
     play.wait(600);
     play.asks(2, 4, get("/c"));
     let mistakes = play.shows(&[ClientRule::WatchesNotRestored]);
-    assert!(mistakes[0].reason.ends_with("not set again: children /b"), "{}", mistakes[0].reason);
+    assert!(mistakes[0].reason.ends_with("not set again: child /b"), "{}", mistakes[0].reason);
     assert_eq!(mistakes[0].frame.line, "xid=4 getData /c");
 }
 

@@ -1,4 +1,4 @@
-//! A player that is told by hand what has come.
+//! A player, and events that come by hand.
 
 use std::time::Duration;
 
