@@ -12,7 +12,7 @@ use crate::wire::acl::AclEntry;
 use crate::wire::encoding::{put_bytes, put_count};
 use crate::wire::fields::{Value, with_root};
 use crate::wire::operations::{
-    FieldDefault, HANDSHAKE, Kind, MULTI, MULTI_READ, OPERATIONS, OperationRow, operation_name,
+    AUTH, FieldDefault, HANDSHAKE, Kind, MULTI, MULTI_READ, OPERATIONS, OperationRow, operation_name,
 };
 
 /// A request before the names and paths in it are known.
@@ -56,7 +56,6 @@ enum Argument {
 }
 
 const PING: i32 = 11;
-const AUTH: i32 = 100;
 
 /// Flags of the create family as words.
 const FLAGS: &[(&str, i64)] = &[("ephemeral", 1), ("sequential", 2)];

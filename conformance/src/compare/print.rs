@@ -77,8 +77,9 @@ impl Printer {
         match &step.what {
             What::Ask { requests, since } => {
                 // A session that was not there is opened first.
-                if let Some(opened) = frames.next_if(|observed| matches!(observed.seen, Seen::Opened(_))) {
-                    self.opened(opened.session, &opened.seen, is_last);
+                if let Some(Observed { session, seen: Seen::Opened(fields) }) = frames.peek() {
+                    self.opened(*session, fields, is_last);
+                    frames.next();
                 }
                 let since = self.since(*since);
                 let texts: Vec<_> = requests.iter().map(|(text, _)| text.replace("$since", &since)).collect();
@@ -112,7 +113,7 @@ impl Printer {
         }
         for Observed { session, seen } in frames {
             match seen {
-                Seen::Opened(_) => self.opened(*session, seen, is_last),
+                Seen::Opened(fields) => self.opened(*session, fields, is_last),
                 Seen::Reply(fields) => {
                     let expected = self.expected(fields, is_last);
                     self.line(*session, &format!("reply {expected}"));
@@ -128,8 +129,7 @@ impl Printer {
         }
     }
 
-    fn opened(&mut self, session: char, seen: &Seen, is_last: bool) {
-        let Seen::Opened(fields) = seen else { return };
+    fn opened(&mut self, session: char, fields: &Fields, is_last: bool) {
         let name = field(fields, "session").map(Value::to_string);
         let Some(name) = name.filter(|name| name.starts_with('$')) else {
             let expected = self.expected(fields, is_last);

@@ -39,22 +39,21 @@ pub(super) struct Player<'r> {
 impl<'r> Player<'r> {
     pub(super) async fn new(replay: &'r Replay, plan: Plan) -> Result<Self, CaptureError> {
         let connecting = Connection::with_session(&replay.server, replay.limit).await;
-        let observer = connecting.map_err(|no| CaptureError::server(&replay.server, no.reason))?;
-        let mut player = Self {
+        let mut observer = connecting.map_err(|no| CaptureError::server(&replay.server, no.reason))?;
+        let answer = observer.ask(&Request::Ping).await;
+        let (_, zxid, _) = answer.map_err(|error| CaptureError::server(&replay.server, error.to_string()))?;
+        Ok(Self {
             replay,
-            ids: Ids::new(plan.base, 0),
+            ids: Ids::new(plan.base, zxid.0),
             observer,
-            zxid: 0,
+            zxid: zxid.0,
             links: HashMap::new(),
             lost: HashSet::new(),
             at: 0,
             ticked: Instant::now(),
             replayed: Replayed { pings: plan.pings, warning: plan.warning.clone(), ..Replayed::default() },
             plan,
-        };
-        player.observe().await?;
-        player.ids = Ids::new(player.plan.base, player.zxid);
-        Ok(player)
+        })
     }
 
     pub(super) async fn play(mut self) -> Result<Replayed, CaptureError> {
