@@ -106,22 +106,32 @@ impl Draft {
 
     /// A request of which only the xid and the damage are left to be read.
     fn whole(code: i32, body: Body, cursor: &mut Cursor) -> Result<Self, String> {
-        let (mut xid, mut damage) = (None, Vec::new());
+        let mut draft = Self { code, xid: None, body, damage: Vec::new() };
         while let Some(name) = cursor.key() {
-            match name.as_str() {
-                "xid" => xid = Some(self::xid(cursor)?),
-                name => {
-                    let change = Damage::parse(name, cursor)?;
-                    damage.push(change.ok_or_else(|| format!("it has no `{name}`"))?);
-                }
+            if !draft.take_change(&name, cursor)? {
+                return Err(format!("it has no `{name}`"));
             }
         }
-        Ok(Self { code, xid, body, damage })
+        Ok(draft)
+    }
+
+    /// Reads another xid, or damage to the body. False if `name` is neither.
+    fn take_change(&mut self, name: &str, cursor: &mut Cursor) -> Result<bool, String> {
+        match name {
+            "xid" => {
+                let text = cursor.word("a number")?;
+                self.xid = Some(text.parse().map_err(|_| format!("`{text}` is not an xid"))?);
+            }
+            "cut" | "poke" | "extra" => self.damage.push(Damage::parse(name, cursor)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Reads the fields of an operation: by name, by a word that stands for a flag, or else the first one that is not given yet.
     fn of(operation: &OperationRow, cursor: &mut Cursor) -> Result<Self, String> {
-        let (mut xid, mut damage) = (None, Vec::new());
+        let body = Body::Fields(Vec::new());
+        let mut draft = Self { code: operation.code, xid: None, body, damage: Vec::new() };
         let mut given: Vec<Option<Argument>> = vec![None; operation.fields.len()];
         let field = |at: usize, cursor: &mut Cursor| {
             let (name, kind, _) = operation.fields[at];
@@ -130,11 +140,7 @@ impl Draft {
         let place = |name: &str| operation.fields.iter().position(|(field, ..)| *field == name);
         while !cursor.is_at_end_of_request() {
             if let Some(name) = cursor.key() {
-                if name == "xid" {
-                    xid = Some(self::xid(cursor)?);
-                } else if let Some(change) = Damage::parse(&name, cursor)? {
-                    damage.push(change);
-                } else {
+                if !draft.take_change(&name, cursor)? {
                     let at = place(&name).ok_or_else(|| {
                         let known: Vec<_> = operation.fields.iter().map(|(name, ..)| *name).collect();
                         format!("{} has no `{name}`; it has {}", operation.name, known.join(", "))
@@ -165,8 +171,8 @@ impl Draft {
             let argument = argument.ok_or_else(|| format!("{} requires `{name}`", operation.name))?;
             fields.push((*kind, argument));
         }
-        let fields = operation.wire_order().map(|at| fields[at].clone()).collect();
-        Ok(Self { code: operation.code, xid, body: Body::Fields(fields), damage })
+        draft.body = Body::Fields(operation.wire_order().map(|at| fields[at].clone()).collect());
+        Ok(draft)
     }
 
     /// The name of the operation; `unknown` if the opcode has none.
@@ -246,17 +252,9 @@ fn default_argument(default: FieldDefault) -> Option<Argument> {
     }
 }
 
-fn xid(cursor: &mut Cursor) -> Result<i32, String> {
-    let text = cursor.word("a number")?;
-    text.parse().map_err(|_| format!("`{text}` is not an xid"))
-}
-
 impl Damage {
-    /// `cut=3`, `poke=-1:255` or `extra=3`, whose name is read. None if `name` is none of them.
-    fn parse(name: &str, cursor: &mut Cursor) -> Result<Option<Self>, String> {
-        if !["cut", "poke", "extra"].contains(&name) {
-            return Ok(None);
-        }
+    /// `cut=3`, `poke=-1:255` or `extra=3`, whose name is read.
+    fn parse(name: &str, cursor: &mut Cursor) -> Result<Self, String> {
         let text = cursor.word("a number")?;
         let damage = match text.split_once(':') {
             None if name == "cut" => text.parse().ok().map(Damage::Cut),
@@ -266,8 +264,7 @@ impl Damage {
             }
             _ => None,
         };
-        let none = || format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3");
-        damage.map(Some).ok_or_else(none)
+        damage.ok_or_else(|| format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3"))
     }
 
     /// Changes what begins at `start`.
