@@ -256,13 +256,11 @@ impl Damage {
     /// `cut=3`, `poke=-1:255` or `extra=3`, whose name is read.
     fn parse(name: &str, cursor: &mut Cursor) -> Result<Self, String> {
         let text = cursor.word("a number")?;
-        let damage = match text.split_once(':') {
-            None if name == "cut" => text.parse().ok().map(Damage::Cut),
-            None if name == "extra" => text.parse().ok().map(Damage::Extra),
-            Some((at, byte)) if name == "poke" => {
-                at.parse().ok().zip(byte.parse().ok()).map(|(at, byte)| Damage::Poke(at, byte))
-            }
-            _ => None,
+        let poke = |(at, byte): (&str, &str)| Some(Self::Poke(at.parse().ok()?, byte.parse().ok()?));
+        let damage = match name {
+            "cut" => text.parse().ok().map(Self::Cut),
+            "extra" => text.parse().ok().map(Self::Extra),
+            _ => text.split_once(':').and_then(poke),
         };
         damage.ok_or_else(|| format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3"))
     }

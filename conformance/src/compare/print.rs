@@ -74,6 +74,7 @@ impl Printer {
 
     fn step(&mut self, step: &Move, observed: &[Observed], is_last: bool) {
         let mut frames = observed.iter().peekable();
+        let own = self.sessions.get(&step.session).cloned().unwrap_or_default();
         match &step.what {
             What::Ask { requests, since } => {
                 // A session that was not there is opened first.
@@ -96,18 +97,16 @@ impl Printer {
             What::Move => {}
             What::Intrude => {
                 frames.next();
-                let session = self.sessions.get(&step.session).cloned().unwrap_or_default();
                 let wrong = "\\x07".repeat(16);
-                self.line(INTRUDER, &format!("open session={session} password=\"{wrong}\" -> refused"));
+                self.line(INTRUDER, &format!("open session={own} password=\"{wrong}\" -> refused"));
             }
             What::Ahead => {
-                let name = self.sessions.get(&step.session).cloned().unwrap_or_default();
-                let password = name.replace("$s", "$p");
+                let password = own.replace("$s", "$p");
                 let result = match frames.next() {
                     Some(Observed { seen: Seen::Opened(_), .. }) => "ok",
                     _ => "ended",
                 };
-                let handshake = format!("open session={name} password={password} lastZxid={}", i64::MAX);
+                let handshake = format!("open session={own} password={password} lastZxid={}", i64::MAX);
                 self.line(INTRUDER, &format!("{handshake} -> {result}"));
             }
         }

@@ -41,7 +41,8 @@ pub(super) struct Connection<'h> {
     /// The highest zxid of a reply and of an event.
     pub(super) replied: Option<ObservedZxid>,
     pub(super) notified: Option<ObservedZxid>,
-    requested_session: Option<SessionId>,
+    /// 0 for a new one.
+    requested_session: SessionId,
     pending: VecDeque<usize>,
     catch_up: Vec<&'h WatchedEvent>,
 }
@@ -172,7 +173,7 @@ impl<'h> Operations<'h> {
             HistoryEvent::Opened | HistoryEvent::Unreadable { from: Side::Client, .. } => {}
             HistoryEvent::Ended => self.conns[conn].ended = true,
             HistoryEvent::ConnectRequest { session, .. } => {
-                self.conns[conn].requested_session = Some(*session);
+                self.conns[conn].requested_session = *session;
             }
             HistoryEvent::ConnectResponse { session } => self.connect_response(conn, *session)?,
             HistoryEvent::Request(incoming) => self.request(conn, incoming),
@@ -192,7 +193,7 @@ impl<'h> Operations<'h> {
     }
 
     fn connect_response(&mut self, conn: usize, session: SessionId) -> Result<(), CheckError> {
-        let asked = self.conns[conn].requested_session.unwrap_or_default();
+        let asked = self.conns[conn].requested_session;
         let opened = asked == SessionId(0);
         if session == SessionId(0) {
             self.conns[conn].refused = true;
