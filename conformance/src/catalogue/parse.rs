@@ -10,7 +10,7 @@ use crate::catalogue::lex::{Cursor, Token};
 use crate::catalogue::pattern::{Pattern, Patterns};
 use crate::catalogue::request::Draft;
 use crate::error::SyntaxError;
-use crate::wire::acl::AclEntry;
+use crate::wire::acl;
 use crate::wire::fields::FIELDS;
 
 /// Reads the cases of a file.
@@ -185,7 +185,7 @@ fn reply_fields(cursor: &mut Cursor) -> Result<Vec<(String, Pattern)>, String> {
         }
         let pattern = pattern(cursor)?;
         if let ("acl", Pattern::List(entries)) = (name.as_str(), &pattern) {
-            entries.iter().try_for_each(|entry| AclEntry::parse(entry).map(drop))?;
+            entries.iter().try_for_each(|entry| acl::parse(entry).map(drop))?;
         }
         fields.push((name, pattern));
     }

@@ -8,7 +8,7 @@ use bytes::{BufMut, BytesMut};
 
 use crate::catalogue::lex::{Cursor, Token};
 use crate::catalogue::pattern::Names;
-use crate::wire::acl::AclEntry;
+use crate::wire::acl;
 use crate::wire::encoding::{put_bytes, put_count};
 use crate::wire::fields::{Value, with_root};
 use crate::wire::operations::{
@@ -322,7 +322,7 @@ fn argument(kind: Kind, cursor: &mut Cursor) -> Result<Argument, String> {
         Kind::Texts => Ok(Argument::List(cursor.list()?)),
         Kind::Acl => {
             let entries = cursor.list()?;
-            entries.iter().try_for_each(|entry| AclEntry::parse(entry).map(drop))?;
+            entries.iter().try_for_each(|entry| acl::parse(entry).map(drop))?;
             Ok(Argument::List(entries))
         }
         Kind::Int | Kind::Long | Kind::Bool | Kind::OptionalBool => {
@@ -366,7 +366,7 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
         (Kind::Acl, Argument::List(entries)) => {
             put_count(entries.len(), out);
             for entry in entries {
-                AclEntry::parse(entry)?.encode(out);
+                acl::encode(&acl::parse(entry)?, out);
             }
         }
         (kind, argument) => return Err(format!("{argument:?} is not of the kind {kind:?}")),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, OpResult, WatchedEvent};
 use zoolet_proto::{DecodeError, ErrorCode, Reply, Stat, Zxid};
 
-use crate::wire::acl::AclEntry;
+use crate::wire::acl;
 
 /// Named values in the order in which they are printed.
 pub(crate) type Fields = Vec<(&'static str, Value)>;
@@ -72,9 +72,8 @@ pub(crate) fn of_reply(error: Option<ErrorCode>, zxid: Zxid, reply: &Reply) -> F
         Reply::Created2(path, stat) => (Some(("path", text(path))), Some(stat)),
         Reply::Stat(stat) => (None, Some(stat)),
         Reply::Data(data, stat) => (Some(("data", Value::Data(data.clone()))), Some(stat)),
-        Reply::Acl(acl, stat) => {
-            let entries = acl.iter().map(|acl| AclEntry::from(acl).to_string());
-            (Some(("acl", Value::List(entries.collect()))), Some(stat))
+        Reply::Acl(entries, stat) => {
+            (Some(("acl", Value::List(entries.iter().map(acl::show).collect()))), Some(stat))
         }
         Reply::Children(names) => (Some(("children", Value::Set(names.iter().collect()))), None),
         Reply::Children2(names, stat) => (Some(("children", Value::Set(names.iter().collect()))), Some(stat)),

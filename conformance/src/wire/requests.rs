@@ -5,7 +5,7 @@ use bytes::{Buf, Bytes};
 use zoolet_proto::records::Create;
 use zoolet_proto::{AclList, AddWatchMode, ErrorCode, Incoming, Request, WatchKind};
 
-use crate::wire::acl::AclEntry;
+use crate::wire::acl;
 use crate::wire::encoding::{lossy, take_bytes};
 use crate::wire::fields::{Fields, Value, named};
 use crate::wire::operations::{Kind, OPERATIONS, operation_name};
@@ -114,7 +114,7 @@ fn take_value(kind: Kind, body: &mut &[u8]) -> Option<Value> {
         Kind::Text => take_bytes(body)?.map_or_else(null, |bytes| Value::Text(lossy(bytes))),
         Kind::Texts => take_list(body, |body| take_bytes(body)?.map(lossy))?.map_or_else(null, Value::List),
         Kind::Acl => {
-            let entry = |body: &mut &[u8]| AclEntry::take(body).map(|entry| entry.to_string());
+            let entry = |body: &mut &[u8]| acl::take(body).map(|entry| acl::show(&entry));
             take_list(body, entry)?.map_or_else(null, Value::List)
         }
     })

@@ -1,11 +1,12 @@
 //! Captures as lists of records, and the order in which they are replayed.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, Create, Delete, GetData, Op, OpResult};
-use zoolet_proto::{AclList, EventType, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid, frame};
+use zoolet_proto::{AclList, EventType, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid};
 
 use super::*;
 use crate::capture::format::Record;
+use crate::wire::encoding::payload;
 use crate::wire::fields::Fields;
 
 /// A capture that is written by hand. Its records are a millisecond apart.
@@ -13,12 +14,6 @@ use crate::wire::fields::Fields;
 struct Script {
     reading: Reading,
     millis: u64,
-}
-
-fn payload(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
-    let mut bytes = BytesMut::new();
-    encode(&mut bytes);
-    bytes.freeze().slice(frame::PREFIX..)
 }
 
 impl Script {
