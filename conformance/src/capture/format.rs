@@ -8,7 +8,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, BufMut, Bytes};
 
 use crate::error::CaptureError;
 
@@ -77,11 +77,11 @@ pub(super) fn write_record(record: &Record, out: &mut impl Write) -> io::Result<
     let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a record is too long");
     let length = u32::try_from(record.content.len()).map_err(too_long)?;
     let micros = u64::try_from(record.time.as_micros()).unwrap_or(u64::MAX);
-    let mut header = [0; HEADER];
-    header[..4].copy_from_slice(&length.to_be_bytes());
-    header[4..12].copy_from_slice(&micros.to_be_bytes());
-    header[12..16].copy_from_slice(&record.connection.to_be_bytes());
-    header[16] = record.kind as u8;
+    let mut header = Vec::with_capacity(HEADER);
+    header.put_u32(length);
+    header.put_u64(micros);
+    header.put_u32(record.connection);
+    header.put_u8(record.kind as u8);
     out.write_all(&header)?;
     out.write_all(&crc32fast::hash(&header).to_be_bytes())?;
     out.write_all(&record.content)?;
@@ -117,9 +117,9 @@ impl Records {
 impl<R: Read> Records<R> {
     fn new(mut input: R, file: &Path) -> Result<Self, CaptureError> {
         let mut magic = [0; MAGIC.len()];
-        let read = read_up_to(&mut input, &mut magic).map_err(|source| CaptureError::read(file, source))?;
+        let is_whole = fill(&mut input, &mut magic).map_err(|source| CaptureError::read(file, source))?;
         let (name, version) = (&MAGIC[..7], MAGIC[7]);
-        if read < MAGIC.len() || magic[..7] != *name {
+        if !is_whole || magic[..7] != *name {
             return Err(CaptureError::NoCapture { file: file.to_owned() });
         }
         if magic[7] != version {
@@ -137,12 +137,13 @@ impl<R: Read> Records<R> {
         if !self.fill(&mut header)? {
             return Ok(None);
         }
-        let (fields, checksum) = header.split_at(HEADER);
-        if crc32fast::hash(fields).to_be_bytes() != *checksum {
+        let (mut fields, mut checksum) = header.split_at(HEADER);
+        if crc32fast::hash(fields) != checksum.get_u32() {
             return Err(self.damaged());
         }
-        let length = u32::from_be_bytes([fields[0], fields[1], fields[2], fields[3]]) as usize;
-        let kind = RecordKind::ALL.into_iter().find(|kind| *kind as u8 == fields[16]);
+        let (length, micros) = (fields.get_u32() as usize, fields.get_u64());
+        let (connection, number) = (fields.get_u32(), fields.get_u8());
+        let kind = RecordKind::ALL.into_iter().find(|kind| *kind as u8 == number);
         let (Some(kind), true) = (kind, length <= MAX_CONTENT) else { return Err(self.damaged()) };
         let mut content = vec![0; length];
         let mut checksum = [0; CHECKSUM];
@@ -153,14 +154,11 @@ impl<R: Read> Records<R> {
             return Err(self.damaged());
         }
         self.offset += (HEADER + CHECKSUM + length + CHECKSUM) as u64;
-        let mut micros = [0; 8];
-        micros.copy_from_slice(&fields[4..12]);
-        let connection = u32::from_be_bytes([fields[12], fields[13], fields[14], fields[15]]);
-        let time = Duration::from_micros(u64::from_be_bytes(micros));
         if kind == RecordKind::Finished {
             self.state = State::Whole;
             return Ok(None);
         }
+        let time = Duration::from_micros(micros);
         Ok(Some(Record { time, connection, kind, content: content.into() }))
     }
 
@@ -175,14 +173,14 @@ impl<R: Read> Records<R> {
         })
     }
 
-    /// Fills the buffer. False if the file ends before.
+    /// Fills the buffer. False, and the file is torn, if it ends before.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, CaptureError> {
-        let read =
-            read_up_to(&mut self.input, buffer).map_err(|source| CaptureError::read(&self.file, source))?;
-        if read < buffer.len() {
+        let is_whole =
+            fill(&mut self.input, buffer).map_err(|source| CaptureError::read(&self.file, source))?;
+        if !is_whole {
             self.state = State::Torn;
         }
-        Ok(read == buffer.len())
+        Ok(is_whole)
     }
 
     fn damaged(&self) -> CaptureError {
@@ -190,17 +188,12 @@ impl<R: Read> Records<R> {
     }
 }
 
-fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match input.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+/// Fills the buffer. False if the input ends before.
+fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match input.read_exact(buffer) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| true),
     }
-    Ok(filled)
 }
 
 #[cfg(test)]

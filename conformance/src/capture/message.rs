@@ -68,8 +68,8 @@ impl Messages {
         let (kind, from, xid, mut fields) = match kind {
             RecordKind::Opened => ("opened", "client", None, named("opened")),
             RecordKind::EndedByClient => ("ended", "client", None, named("ended")),
-            RecordKind::EndedByServer => ("ended", "server", None, named("ended")),
-            RecordKind::Finished => ("ended", "server", None, named("finished")),
+            // No record of the end of the capture is returned.
+            RecordKind::EndedByServer | RecordKind::Finished => ("ended", "server", None, named("ended")),
             RecordKind::ClientBytes | RecordKind::ServerBytes => {
                 let from = if *kind == RecordKind::ClientBytes { "client" } else { "server" };
                 let bytes = ("bytes", Value::Data(Some(content.clone())));

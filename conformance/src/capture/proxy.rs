@@ -18,8 +18,9 @@ use tokio::sync::oneshot;
 
 use super::format::OBSERVER;
 use super::observer::Observer;
-use super::writer::{self, CaptureEvent, Captured, End, Seen};
+use super::writer::{self, CaptureEvent, Captured, Seen};
 use crate::error::CaptureError;
+use crate::history::Side;
 use crate::wire::connection::is_local;
 use crate::wire::proxy::{Proxy, connect};
 
@@ -143,22 +144,22 @@ async fn forward_both(
     let server = match connect(&client, server).await {
         Ok(server) => server,
         Err(error) => {
-            recorder.record(CaptureEvent::Ended(End::Server)).await?;
+            recorder.record(CaptureEvent::Ended(Side::Server)).await?;
             recorder.record(CaptureEvent::Over).await?;
             return Ok(Some(error).filter(is_local));
         }
     };
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-    let up = forward(from_client, to_server, End::Client, &recorder);
-    let down = forward(from_server, to_client, End::Server, &recorder);
+    let up = forward(from_client, to_server, Side::Client, &recorder);
+    let down = forward(from_server, to_client, Side::Server, &recorder);
     until_ended(up, down, &recorder).await?;
     Ok(None)
 }
 
 /// Forwards both directions until an end has ended the connection, and records that.
 async fn until_ended(
-    up: impl Future<Output = Result<End, NotRecorded>>,
-    down: impl Future<Output = Result<End, NotRecorded>>,
+    up: impl Future<Output = Result<Side, NotRecorded>>,
+    down: impl Future<Output = Result<Side, NotRecorded>>,
     recorder: &Recorder,
 ) -> Result<(), NotRecorded> {
     let (mut up, mut down) = (pin!(up), pin!(down));
@@ -170,7 +171,7 @@ async fn until_ended(
         ended = &mut down => (ended?, true),
     };
     recorder.record(CaptureEvent::Ended(ended)).await?;
-    if ended == End::Client && !is_down_over {
+    if ended == Side::Client && !is_down_over {
         // What the server still has for it.
         down.await?;
     }
@@ -181,10 +182,10 @@ async fn until_ended(
 async fn forward(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    end: End,
+    end: Side,
     recorder: &Recorder,
-) -> Result<End, NotRecorded> {
-    let other = if end == End::Client { End::Server } else { End::Client };
+) -> Result<Side, NotRecorded> {
+    let other = if end == Side::Client { Side::Server } else { Side::Client };
     let mut chunk = vec![0; CHUNK];
     loop {
         let Ok(count @ 1..) = from.read(&mut chunk).await else {
@@ -209,10 +210,10 @@ mod tests {
     async fn a_client_that_takes_nothing_any_more_has_ended_its_connection() {
         let (seen, mut recorded) = mpsc::channel(10);
         let recorder = Recorder { number: 1, begun: Instant::now(), seen };
-        let ended = until_ended(pending(), ready(Ok(End::Client)), &recorder).await;
+        let ended = until_ended(pending(), ready(Ok(Side::Client)), &recorder).await;
         assert!(ended.is_ok());
         let first = recorded.recv().await.map(|seen| seen.what);
-        assert!(matches!(first, Some(CaptureEvent::Ended(End::Client))), "{first:?}");
+        assert!(matches!(first, Some(CaptureEvent::Ended(Side::Client))), "{first:?}");
         let second = recorded.recv().await.map(|seen| seen.what);
         assert!(matches!(second, Some(CaptureEvent::Over)), "{second:?}");
     }

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use super::format::{MAGIC, OBSERVER, Record, RecordKind, write_record};
 use super::mask::Mask;
 use crate::error::CaptureError;
+use crate::history::Side;
 use crate::wire::conversation::Frames;
 
 /// How much was captured.
@@ -24,13 +25,6 @@ pub struct Captured {
     pub frames: u64,
     /// What the file does not show, if something could not be recorded or forwarded, and why.
     pub warnings: Vec<String>,
-}
-
-/// An end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    Client,
-    Server,
 }
 
 /// Something that the proxy has seen.
@@ -46,9 +40,9 @@ pub(super) struct Seen {
 pub(super) enum CaptureEvent {
     Opened,
     /// Bytes from this end, after they have been forwarded.
-    Bytes(End, Bytes),
+    Bytes(Side, Bytes),
     /// This end has ended the connection.
-    Ended(End),
+    Ended(Side),
     /// Nothing more comes of it.
     Over,
     /// The payload of an event that the capture itself has got.
@@ -125,10 +119,10 @@ impl Writer {
                 }
                 Ok(())
             }
-            CaptureEvent::Ended(End::Client) => {
+            CaptureEvent::Ended(Side::Client) => {
                 self.put(seen.connection, RecordKind::EndedByClient, Bytes::new())
             }
-            CaptureEvent::Ended(End::Server) => {
+            CaptureEvent::Ended(Side::Server) => {
                 self.put(seen.connection, RecordKind::EndedByServer, Bytes::new())
             }
             CaptureEvent::Observed(event) => self.put(OBSERVER, RecordKind::ServerFrame, event),
@@ -157,16 +151,16 @@ impl Writer {
 
 impl Connection {
     /// What becomes whole with these bytes.
-    fn add(&mut self, end: End, bytes: Bytes) -> Vec<(RecordKind, Bytes)> {
+    fn add(&mut self, end: Side, bytes: Bytes) -> Vec<(RecordKind, Bytes)> {
         let (direction, frame, raw) = match end {
-            End::Client => (&mut self.client, RecordKind::ClientFrame, RecordKind::ClientBytes),
-            End::Server => (&mut self.server, RecordKind::ServerFrame, RecordKind::ServerBytes),
+            Side::Client => (&mut self.client, RecordKind::ClientFrame, RecordKind::ClientBytes),
+            Side::Server => (&mut self.server, RecordKind::ServerFrame, RecordKind::ServerBytes),
         };
         if direction.is_raw {
             return vec![(raw, bytes)];
         }
         direction.frames.add(&bytes);
-        if end == End::Client && !direction.has_begun && direction.frames.word().is_some() {
+        if end == Side::Client && !direction.has_begun && direction.frames.word().is_some() {
             let word = direction.frames.take();
             // The answer is text as well.
             (self.client.is_raw, self.server.is_raw) = (true, true);
@@ -179,8 +173,8 @@ impl Connection {
                 Ok(Some(payload)) => {
                     direction.has_begun = true;
                     let masked = match end {
-                        End::Client => self.mask.client_frame(payload),
-                        End::Server => self.mask.server_frame(payload),
+                        Side::Client => self.mask.client_frame(payload),
+                        Side::Server => self.mask.server_frame(payload),
                     };
                     whole.push((frame, masked));
                 }
@@ -215,9 +209,9 @@ mod tests {
         let (sender, seen) = tokio::sync::mpsc::channel(10);
         let what = [
             CaptureEvent::Opened,
-            CaptureEvent::Bytes(End::Client, Bytes::from_static(client)),
-            CaptureEvent::Bytes(End::Server, Bytes::from_static(server)),
-            CaptureEvent::Ended(End::Client),
+            CaptureEvent::Bytes(Side::Client, Bytes::from_static(client)),
+            CaptureEvent::Bytes(Side::Server, Bytes::from_static(server)),
+            CaptureEvent::Ended(Side::Client),
             CaptureEvent::Over,
         ];
         for what in what {

@@ -26,36 +26,18 @@ pub struct Catalogue {
     cases: Vec<Case>,
 }
 
+/// Files of cases, each with its text.
+macro_rules! files {
+    ($($file:literal,)*) => { &[$(($file, include_str!(concat!("../../cases/", $file))),)*] };
+}
+
 /// The files of the built-in cases.
-const FILES: &[(&str, &str)] = &[
-    ("create.case", include_str!("../../cases/create.case")),
-    ("delete.case", include_str!("../../cases/delete.case")),
-    ("data.case", include_str!("../../cases/data.case")),
-    ("acl.case", include_str!("../../cases/acl.case")),
-    ("children.case", include_str!("../../cases/children.case")),
-    ("multi.case", include_str!("../../cases/multi.case")),
-    ("watch.case", include_str!("../../cases/watch.case")),
-    ("session.case", include_str!("../../cases/session.case")),
-    ("handshake.case", include_str!("../../cases/handshake.case")),
-    ("frame.case", include_str!("../../cases/frame.case")),
-    ("pipeline.case", include_str!("../../cases/pipeline.case")),
-    ("order.case", include_str!("../../cases/order.case")),
-    ("part.case", include_str!("../../cases/part.case")),
-    ("hand.case", include_str!("../../cases/hand.case")),
-    ("entry.case", include_str!("../../cases/entry.case")),
-    ("address.case", include_str!("../../cases/address.case")),
-    ("identity.case", include_str!("../../cases/identity.case")),
-    ("path.case", include_str!("../../cases/path.case")),
-    ("odd.case", include_str!("../../cases/odd.case")),
-    ("unwatch.case", include_str!("../../cases/unwatch.case")),
-    ("rearm.case", include_str!("../../cases/rearm.case")),
-    ("fire.case", include_str!("../../cases/fire.case")),
-    ("malformed.case", include_str!("../../cases/malformed.case")),
-    ("null.case", include_str!("../../cases/null.case")),
-    ("ttl.case", include_str!("../../cases/ttl.case")),
-    ("quota.case", include_str!("../../cases/quota.case")),
-    ("super.case", include_str!("../../cases/super.case")),
-    ("deviation.case", include_str!("../../cases/deviation.case")),
+#[rustfmt::skip]
+const FILES: &[(&str, &str)] = files![
+    "create.case", "delete.case", "data.case", "acl.case", "children.case", "multi.case", "watch.case",
+    "session.case", "handshake.case", "frame.case", "pipeline.case", "order.case", "part.case", "hand.case",
+    "entry.case", "address.case", "identity.case", "path.case", "odd.case", "unwatch.case", "rearm.case",
+    "fire.case", "malformed.case", "null.case", "ttl.case", "quota.case", "super.case", "deviation.case",
 ];
 
 impl Catalogue {

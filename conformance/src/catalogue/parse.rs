@@ -10,7 +10,7 @@ use crate::catalogue::lex::{Cursor, Token};
 use crate::catalogue::pattern::{Pattern, Patterns};
 use crate::catalogue::request::Draft;
 use crate::error::SyntaxError;
-use crate::wire::acl::AclEntry;
+use crate::wire::acl;
 use crate::wire::fields::FIELDS;
 
 /// Reads the cases of a file.
@@ -178,22 +178,16 @@ fn event(cursor: &mut Cursor) -> Result<Patterns, String> {
 
 /// Fields of what a server sends.
 fn reply_fields(cursor: &mut Cursor) -> Result<Vec<(String, Pattern)>, String> {
-    let fields = fields(cursor)?;
-    for (name, pattern) in &fields {
+    let mut fields = Vec::new();
+    while let Some(name) = cursor.key() {
         if !FIELDS.contains(&name.as_str()) {
             return Err(format!("no reply and no event has `{name}`; known are {}", FIELDS.join(", ")));
         }
-        if let ("acl", Pattern::List(entries)) = (name.as_str(), pattern) {
-            entries.iter().try_for_each(|entry| AclEntry::parse(entry).map(drop))?;
+        let pattern = pattern(cursor)?;
+        if let ("acl", Pattern::List(entries)) = (name.as_str(), &pattern) {
+            entries.iter().try_for_each(|entry| acl::parse(entry).map(drop))?;
         }
-    }
-    Ok(fields)
-}
-
-fn fields(cursor: &mut Cursor) -> Result<Vec<(String, Pattern)>, String> {
-    let mut fields = Vec::new();
-    while let Some(name) = cursor.key() {
-        fields.push((name, pattern(cursor)?));
+        fields.push((name, pattern));
     }
     Ok(fields)
 }

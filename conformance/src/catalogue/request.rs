@@ -8,11 +8,11 @@ use bytes::{BufMut, BytesMut};
 
 use crate::catalogue::lex::{Cursor, Token};
 use crate::catalogue::pattern::Names;
-use crate::wire::acl::AclEntry;
+use crate::wire::acl;
 use crate::wire::encoding::{put_bytes, put_count};
 use crate::wire::fields::{Value, with_root};
 use crate::wire::operations::{
-    FieldDefault, HANDSHAKE, Kind, MULTI, MULTI_READ, OPERATIONS, OperationRow, operation_name,
+    AUTH, FieldDefault, HANDSHAKE, Kind, MULTI, MULTI_READ, OPERATIONS, OperationRow, operation_name,
 };
 
 /// A request before the names and paths in it are known.
@@ -56,7 +56,6 @@ enum Argument {
 }
 
 const PING: i32 = 11;
-const AUTH: i32 = 100;
 
 /// Flags of the create family as words.
 const FLAGS: &[(&str, i64)] = &[("ephemeral", 1), ("sequential", 2)];
@@ -107,22 +106,32 @@ impl Draft {
 
     /// A request of which only the xid and the damage are left to be read.
     fn whole(code: i32, body: Body, cursor: &mut Cursor) -> Result<Self, String> {
-        let (mut xid, mut damage) = (None, Vec::new());
+        let mut draft = Self { code, xid: None, body, damage: Vec::new() };
         while let Some(name) = cursor.key() {
-            match name.as_str() {
-                "xid" => xid = Some(self::xid(cursor)?),
-                name => {
-                    let change = Damage::parse(name, cursor)?;
-                    damage.push(change.ok_or_else(|| format!("it has no `{name}`"))?);
-                }
+            if !draft.take_change(&name, cursor)? {
+                return Err(format!("it has no `{name}`"));
             }
         }
-        Ok(Self { code, xid, body, damage })
+        Ok(draft)
+    }
+
+    /// Reads another xid, or damage to the body. False if `name` is neither.
+    fn take_change(&mut self, name: &str, cursor: &mut Cursor) -> Result<bool, String> {
+        match name {
+            "xid" => {
+                let text = cursor.word("a number")?;
+                self.xid = Some(text.parse().map_err(|_| format!("`{text}` is not an xid"))?);
+            }
+            "cut" | "poke" | "extra" => self.damage.push(Damage::parse(name, cursor)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Reads the fields of an operation: by name, by a word that stands for a flag, or else the first one that is not given yet.
     fn of(operation: &OperationRow, cursor: &mut Cursor) -> Result<Self, String> {
-        let (mut xid, mut damage) = (None, Vec::new());
+        let body = Body::Fields(Vec::new());
+        let mut draft = Self { code: operation.code, xid: None, body, damage: Vec::new() };
         let mut given: Vec<Option<Argument>> = vec![None; operation.fields.len()];
         let field = |at: usize, cursor: &mut Cursor| {
             let (name, kind, _) = operation.fields[at];
@@ -131,11 +140,7 @@ impl Draft {
         let place = |name: &str| operation.fields.iter().position(|(field, ..)| *field == name);
         while !cursor.is_at_end_of_request() {
             if let Some(name) = cursor.key() {
-                if name == "xid" {
-                    xid = Some(self::xid(cursor)?);
-                } else if let Some(change) = Damage::parse(&name, cursor)? {
-                    damage.push(change);
-                } else {
+                if !draft.take_change(&name, cursor)? {
                     let at = place(&name).ok_or_else(|| {
                         let known: Vec<_> = operation.fields.iter().map(|(name, ..)| *name).collect();
                         format!("{} has no `{name}`; it has {}", operation.name, known.join(", "))
@@ -166,8 +171,8 @@ impl Draft {
             let argument = argument.ok_or_else(|| format!("{} requires `{name}`", operation.name))?;
             fields.push((*kind, argument));
         }
-        let fields = operation.wire_order().map(|at| fields[at].clone()).collect();
-        Ok(Self { code: operation.code, xid, body: Body::Fields(fields), damage })
+        draft.body = Body::Fields(operation.wire_order().map(|at| fields[at].clone()).collect());
+        Ok(draft)
     }
 
     /// The name of the operation; `unknown` if the opcode has none.
@@ -247,28 +252,17 @@ fn default_argument(default: FieldDefault) -> Option<Argument> {
     }
 }
 
-fn xid(cursor: &mut Cursor) -> Result<i32, String> {
-    let text = cursor.word("a number")?;
-    text.parse().map_err(|_| format!("`{text}` is not an xid"))
-}
-
 impl Damage {
-    /// `cut=3`, `poke=-1:255` or `extra=3`, whose name is read. None if `name` is none of them.
-    fn parse(name: &str, cursor: &mut Cursor) -> Result<Option<Self>, String> {
-        if !["cut", "poke", "extra"].contains(&name) {
-            return Ok(None);
-        }
+    /// `cut=3`, `poke=-1:255` or `extra=3`, whose name is read.
+    fn parse(name: &str, cursor: &mut Cursor) -> Result<Self, String> {
         let text = cursor.word("a number")?;
-        let damage = match text.split_once(':') {
-            None if name == "cut" => text.parse().ok().map(Damage::Cut),
-            None if name == "extra" => text.parse().ok().map(Damage::Extra),
-            Some((at, byte)) if name == "poke" => {
-                at.parse().ok().zip(byte.parse().ok()).map(|(at, byte)| Damage::Poke(at, byte))
-            }
-            _ => None,
+        let poke = |(at, byte): (&str, &str)| Some(Self::Poke(at.parse().ok()?, byte.parse().ok()?));
+        let damage = match name {
+            "cut" => text.parse().ok().map(Self::Cut),
+            "extra" => text.parse().ok().map(Self::Extra),
+            _ => text.split_once(':').and_then(poke),
         };
-        let none = || format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3");
-        damage.map(Some).ok_or_else(none)
+        damage.ok_or_else(|| format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3"))
     }
 
     /// Changes what begins at `start`.
@@ -328,7 +322,7 @@ fn argument(kind: Kind, cursor: &mut Cursor) -> Result<Argument, String> {
         Kind::Texts => Ok(Argument::List(cursor.list()?)),
         Kind::Acl => {
             let entries = cursor.list()?;
-            entries.iter().try_for_each(|entry| AclEntry::parse(entry).map(drop))?;
+            entries.iter().try_for_each(|entry| acl::parse(entry).map(drop))?;
             Ok(Argument::List(entries))
         }
         Kind::Int | Kind::Long | Kind::Bool | Kind::OptionalBool => {
@@ -372,7 +366,7 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
         (Kind::Acl, Argument::List(entries)) => {
             put_count(entries.len(), out);
             for entry in entries {
-                AclEntry::parse(entry)?.encode(out);
+                acl::encode(&acl::parse(entry)?, out);
             }
         }
         (kind, argument) => return Err(format!("{argument:?} is not of the kind {kind:?}")),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use crate::catalogue::case::{Action, Case, Step};
 use crate::catalogue::lex::Cursor;
@@ -129,7 +129,9 @@ impl<'r> Scene<'r> {
     }
 
     async fn open(&mut self, name: char, draft: &Draft, expected: &Patterns) -> Result<(), StepFailure> {
-        let bytes = self.handshake(draft)?;
+        let mut record = BytesMut::new();
+        draft.encode(self.root, &self.names, &mut record)?;
+        let bytes = if draft.is_raw() { record.freeze() } else { framed(&record) };
         let connecting = Connection::to(&self.runner.address, self.runner.limit).await;
         let mut connection = connecting.map_err(|error| {
             let reason = format!("cannot connect: {error}");
@@ -146,13 +148,6 @@ impl<'r> Scene<'r> {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// The bytes to open a connection with.
-    fn handshake(&self, draft: &Draft) -> Result<Bytes, String> {
-        let mut record = BytesMut::new();
-        draft.encode(self.root, &self.names, &mut record)?;
-        Ok(if draft.is_raw() { record.freeze() } else { framed(&record) })
     }
 
     async fn send(&mut self, name: char, draft: &Draft) -> Result<(), StepFailure> {

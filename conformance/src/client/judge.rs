@@ -15,7 +15,7 @@ use crate::client::rule::ClientRule;
 use crate::client::session::Session;
 use crate::client::watches::Watches;
 use crate::client::xids::Xids;
-use crate::wire::conversation::{FromClient, FromServer};
+use crate::wire::conversation::{FromClient, FromServer, reply_xid};
 
 /// How long a client may take until its watches are set again.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -320,11 +320,8 @@ impl Judge {
         }
         connection.restores = Restores::Judged;
         let Some(session) = self.session_of(number) else { return };
-        let owed: Vec<_> = session
-            .watches
-            .owed()
-            .map(|(of, path)| format!("{of:?} {}", short(path)).to_lowercase())
-            .collect();
+        let owed: Vec<_> =
+            session.watches.owed().map(|(kind, path)| format!("{kind} {}", short(path))).collect();
         session.watches.drop_owed();
         if let Some(first) = owed.first() {
             let more = if owed.len() > 1 { format!(" and {} more", owed.len() - 1) } else { String::new() };
@@ -367,9 +364,8 @@ impl Judge {
     fn replied(&mut self, number: usize, at: Duration, header: &ReplyHeader) {
         self.seen = self.seen.max(header.zxid);
         let connection = self.connection(number);
-        let is_answered = |(xid, request): &(Xid, Request)| {
-            header.xid == if request.op() == OpCode::Ping { Xid::PING } else { *xid }
-        };
+        let is_answered =
+            |(xid, request): &(Xid, Request)| header.xid == reply_xid(request.op().code(), *xid);
         let Some(position) = connection.in_flight.iter().position(is_answered) else { return };
         let Some((_, request)) = connection.in_flight.remove(position) else { return };
         // Clients may handle these apart from the others, without a look at the zxid.

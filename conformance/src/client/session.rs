@@ -19,7 +19,6 @@ pub(crate) struct Session {
     pub(crate) known: Zxid,
     pub(crate) watches: Watches,
     auth: Vec<Auth>,
-    sasl: Option<SaslUser>,
     pub(crate) has_ended: bool,
     pub(crate) is_closing: bool,
     /// Since when it has had no connection, by no act of its client.
@@ -30,50 +29,53 @@ pub(crate) struct Session {
     pub(crate) successor: Option<Evidence>,
 }
 
+/// Credentials that a server has accepted.
 struct Auth {
-    packet: AuthPacket,
+    credentials: Credentials,
     since: Duration,
+    /// Whether its client has sent them on the connection that is open.
     is_current: bool,
 }
 
-/// That its client has authenticated by SASL.
-struct SaslUser {
-    since: Duration,
-    /// Whether it has responded to the challenge of this connection.
-    is_current: bool,
+#[derive(PartialEq, Eq)]
+enum Credentials {
+    Packet(AuthPacket),
+    /// The response to a challenge, which is another one on each connection.
+    Sasl,
 }
 
-/// Whether it is the response to a challenge. The first token of an exchange is empty.
-fn is_sasl_response(request: &Request) -> bool {
-    matches!(request, Request::Sasl(SaslToken(Some(token))) if !token.is_empty())
+impl Credentials {
+    fn of(request: &Request) -> Option<Self> {
+        match request {
+            Request::Auth(packet) => Some(Self::Packet(packet.clone())),
+            // The first token of an exchange is empty.
+            Request::Sasl(SaslToken(Some(token))) if !token.is_empty() => Some(Self::Sasl),
+            _ => None,
+        }
+    }
 }
 
 impl Session {
     /// Its client has sent what may restore something.
     pub(crate) fn requested(&mut self, request: &Request) {
         self.watches.requested(request);
-        if let Request::Auth(packet) = request {
-            let again = self.auth.iter_mut().filter(|auth| auth.packet == *packet);
+        if let Some(credentials) = Credentials::of(request) {
+            let again = self.auth.iter_mut().filter(|auth| auth.credentials == credentials);
             again.for_each(|auth| auth.is_current = true);
-        }
-        if let Some(sasl) = self.sasl.as_mut().filter(|_| is_sasl_response(request)) {
-            sasl.is_current = true;
         }
     }
 
     /// Its client has got a reply.
     pub(crate) fn replied(&mut self, request: &Request, error: Option<ErrorCode>, at: Duration) {
-        match (request, error) {
-            (Request::Auth(packet), None) => {
-                if !self.auth.iter().any(|auth| auth.packet == *packet) {
-                    self.auth.push(Auth { packet: packet.clone(), since: at, is_current: true });
-                }
+        self.watches.replied(request, error, at);
+        if error.is_some() {
+            return;
+        }
+        self.has_ended |= *request == Request::CloseSession;
+        if let Some(credentials) = Credentials::of(request) {
+            if !self.auth.iter().any(|auth| auth.credentials == credentials) {
+                self.auth.push(Auth { credentials, since: at, is_current: true });
             }
-            (Request::Sasl(_), None) if is_sasl_response(request) => {
-                self.sasl.get_or_insert(SaslUser { since: at, is_current: true });
-            }
-            (Request::CloseSession, None) => self.has_ended = true,
-            (request, error) => self.watches.replied(request, error, at),
         }
     }
 
@@ -84,22 +86,20 @@ impl Session {
         self.watches.disconnected(certain);
         self.auth.retain(|auth| auth.since <= certain);
         self.auth.iter_mut().for_each(|auth| auth.is_current = false);
-        self.sasl = self.sasl.take().filter(|sasl| sasl.since <= certain);
-        self.sasl.iter_mut().for_each(|sasl| sasl.is_current = false);
         self.connection = None;
     }
 
     /// Whether its client has given credentials.
     pub(crate) fn has_auth(&self) -> bool {
-        !self.auth.is_empty() || self.sasl.is_some()
+        !self.auth.is_empty()
     }
 
     /// The scheme of credentials that its client has yet to send again.
     pub(crate) fn owed_auth(&self) -> Option<String> {
-        if self.sasl.as_ref().is_some_and(|sasl| !sasl.is_current) {
-            return Some("sasl".to_owned());
-        }
         let owed = self.auth.iter().find(|auth| !auth.is_current)?;
-        Some(owed.packet.scheme.clone().unwrap_or_default())
+        Some(match &owed.credentials {
+            Credentials::Packet(packet) => packet.scheme.clone().unwrap_or_default(),
+            Credentials::Sasl => "sasl".to_owned(),
+        })
     }
 }

@@ -3,17 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zoolet_proto::records::{SetWatches2, WatchedEvent};
-use zoolet_proto::{AddWatchMode, ErrorCode, EventType, Request};
+use zoolet_proto::records::WatchedEvent;
+use zoolet_proto::{ErrorCode, EventType, Request, WatchKind};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum WatchOf {
-    /// The data of a znode or its existence: some clients tell them apart by the reply, others by the request.
-    Data,
-    Children,
-    Persistent,
-    Recursive,
-}
+use crate::wire::requests::{watch_set, watches_restored};
 
 #[derive(Debug, Clone)]
 struct Armed {
@@ -24,7 +17,8 @@ struct Armed {
 
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    armed: BTreeMap<(WatchOf, String), Armed>,
+    /// By kind and path. Data and existence are one kind: some clients tell them apart by the reply, others by the request.
+    armed: BTreeMap<(WatchKind, String), Armed>,
 }
 
 impl Watches {
@@ -40,29 +34,21 @@ impl Watches {
 
     /// Takes note of a reply that has been delivered.
     pub(crate) fn replied(&mut self, request: &Request, error: Option<ErrorCode>, at: Duration) {
-        let ok = error.is_none();
-        match request {
-            Request::GetData(read) if read.watch && ok => self.arm(WatchOf::Data, &read.path, at),
-            Request::Exists(read) if read.watch && (ok || error == Some(ErrorCode::NoNode)) => {
-                self.arm(WatchOf::Data, &read.path, at);
-            }
-            Request::GetChildren(read) | Request::GetChildren2(read) if read.watch && ok => {
-                self.arm(WatchOf::Children, &read.path, at);
-            }
-            Request::AddWatch(add) if ok => {
-                let recursive = add.mode == AddWatchMode::PersistentRecursive.code();
-                let of = if recursive { WatchOf::Recursive } else { WatchOf::Persistent };
-                self.arm(of, add.path.as_deref().unwrap_or_default(), at);
-            }
-            _ => {}
+        if let Some((path, kind)) = watch_set(request, error) {
+            self.armed.insert((kind, path.to_owned()), Armed { since: at, is_current: true });
         }
     }
 
     /// Takes note of a request that has been sent: one that sets watches again, or after which the client may drop some.
     pub(crate) fn requested(&mut self, request: &Request) {
         match request {
-            Request::SetWatches(set) => self.set_again(&set.clone().into()),
-            Request::SetWatches2(set) => self.set_again(set),
+            Request::SetWatches(_) | Request::SetWatches2(_) => {
+                for (path, kind) in watches_restored(request) {
+                    if let Some(armed) = self.armed.get_mut(&(kind, path.to_owned())) {
+                        armed.is_current = true;
+                    }
+                }
+            }
             // The Java client sends checkWatches to remove one of several watchers, and drops the watch even if that fails.
             Request::RemoveWatches(remove) => self.forget(remove.path.as_deref().unwrap_or_default()),
             Request::CheckWatches(check) => self.forget(check.path.as_deref().unwrap_or_default()),
@@ -72,13 +58,13 @@ impl Watches {
 
     /// Takes note of an event that has been delivered.
     pub(crate) fn fired(&mut self, event: &WatchedEvent) {
-        let consumed: &[WatchOf] = match event.kind {
-            EventType::NodeCreated | EventType::NodeDataChanged => &[WatchOf::Data],
-            EventType::NodeChildrenChanged => &[WatchOf::Children],
-            _ => &[WatchOf::Data, WatchOf::Children],
+        let consumed: &[WatchKind] = match event.kind {
+            EventType::NodeCreated | EventType::NodeDataChanged => &[WatchKind::Data],
+            EventType::NodeChildrenChanged => &[WatchKind::Child],
+            _ => &[WatchKind::Data, WatchKind::Child],
         };
-        for of in consumed {
-            self.armed.remove(&(*of, event.path.clone()));
+        for kind in consumed {
+            self.armed.remove(&(*kind, event.path.clone()));
         }
     }
 
@@ -89,33 +75,16 @@ impl Watches {
     }
 
     /// Those that are to be set again.
-    pub(crate) fn owed(&self) -> impl Iterator<Item = (WatchOf, &str)> {
-        self.armed.iter().filter(|(_, armed)| !armed.is_current).map(|((of, path), _)| (*of, path.as_str()))
+    pub(crate) fn owed(&self) -> impl Iterator<Item = (WatchKind, &str)> {
+        self.armed
+            .iter()
+            .filter(|(_, armed)| !armed.is_current)
+            .map(|((kind, path), _)| (*kind, path.as_str()))
     }
 
     /// Forgets those that are to be set again.
     pub(crate) fn drop_owed(&mut self) {
         self.armed.retain(|_, armed| armed.is_current);
-    }
-
-    fn arm(&mut self, of: WatchOf, path: &str, since: Duration) {
-        self.armed.insert((of, path.to_owned()), Armed { since, is_current: true });
-    }
-
-    fn set_again(&mut self, set: &SetWatches2) {
-        for (of, paths) in [
-            (WatchOf::Data, &set.data),
-            (WatchOf::Data, &set.exist),
-            (WatchOf::Children, &set.child),
-            (WatchOf::Persistent, &set.persistent),
-            (WatchOf::Recursive, &set.recursive),
-        ] {
-            for path in paths {
-                if let Some(armed) = self.armed.get_mut(&(of, path.clone())) {
-                    armed.is_current = true;
-                }
-            }
-        }
     }
 
     fn forget(&mut self, path: &str) {

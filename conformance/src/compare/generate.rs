@@ -4,7 +4,6 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::quota;
 use crate::catalogue::case::Setting;
 use crate::catalogue::lex::Cursor;
 use crate::catalogue::request::Draft;
@@ -97,7 +96,7 @@ pub(super) struct Generator {
     pub(super) random: StdRng,
     mix: Mix,
     has_super: bool,
-    enforces_quotas: bool,
+    pub(super) enforces_quotas: bool,
 }
 
 impl Generator {
@@ -143,7 +142,7 @@ impl Generator {
         } else if is(damaged) {
             self.damaged()
         } else {
-            quota::draw(&mut self.random, self.enforces_quotas)
+            self.quota()
         };
         self.ask(session, vec![request])
     }
@@ -153,8 +152,7 @@ impl Generator {
         let mut requests = vec![first(self)];
         if self.one_in(6) && !self.has_enforced_quotas() {
             for _ in 0..self.random.random_range(1..6) {
-                let next =
-                    [Self::write, Self::read, Self::multi, Self::watch][self.random.random_range(0..4)];
+                let next = self.of(&[Self::write, Self::read, Self::multi, Self::watch]);
                 requests.push(next(self));
             }
         }
@@ -338,7 +336,7 @@ mod tests {
                 }
                 check(&generator.access(), &mut drawn);
                 check(&generator.damaged(), &mut drawn);
-                check(&quota::draw(&mut generator.random, generator.enforces_quotas), &mut drawn);
+                check(&generator.quota(), &mut drawn);
             }
         }
         // Checks are parts of multis, closeSession is one of the moves, and each move ends with pings. createSession is for servers

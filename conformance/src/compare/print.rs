@@ -74,11 +74,13 @@ impl Printer {
 
     fn step(&mut self, step: &Move, observed: &[Observed], is_last: bool) {
         let mut frames = observed.iter().peekable();
+        let own = self.sessions.get(&step.session).cloned().unwrap_or_default();
         match &step.what {
             What::Ask { requests, since } => {
                 // A session that was not there is opened first.
-                if let Some(opened) = frames.next_if(|observed| matches!(observed.seen, Seen::Opened(_))) {
-                    self.opened(opened.session, &opened.seen, is_last);
+                if let Some(Observed { session, seen: Seen::Opened(fields) }) = frames.peek() {
+                    self.opened(*session, fields, is_last);
+                    frames.next();
                 }
                 let since = self.since(*since);
                 let texts: Vec<_> = requests.iter().map(|(text, _)| text.replace("$since", &since)).collect();
@@ -95,24 +97,22 @@ impl Printer {
             What::Move => {}
             What::Intrude => {
                 frames.next();
-                let session = self.sessions.get(&step.session).cloned().unwrap_or_default();
                 let wrong = "\\x07".repeat(16);
-                self.line(INTRUDER, &format!("open session={session} password=\"{wrong}\" -> refused"));
+                self.line(INTRUDER, &format!("open session={own} password=\"{wrong}\" -> refused"));
             }
             What::Ahead => {
-                let name = self.sessions.get(&step.session).cloned().unwrap_or_default();
-                let password = name.replace("$s", "$p");
+                let password = own.replace("$s", "$p");
                 let result = match frames.next() {
                     Some(Observed { seen: Seen::Opened(_), .. }) => "ok",
                     _ => "ended",
                 };
-                let handshake = format!("open session={name} password={password} lastZxid={}", i64::MAX);
+                let handshake = format!("open session={own} password={password} lastZxid={}", i64::MAX);
                 self.line(INTRUDER, &format!("{handshake} -> {result}"));
             }
         }
         for Observed { session, seen } in frames {
             match seen {
-                Seen::Opened(_) => self.opened(*session, seen, is_last),
+                Seen::Opened(fields) => self.opened(*session, fields, is_last),
                 Seen::Reply(fields) => {
                     let expected = self.expected(fields, is_last);
                     self.line(*session, &format!("reply {expected}"));
@@ -128,8 +128,7 @@ impl Printer {
         }
     }
 
-    fn opened(&mut self, session: char, seen: &Seen, is_last: bool) {
-        let Seen::Opened(fields) = seen else { return };
+    fn opened(&mut self, session: char, fields: &Fields, is_last: bool) {
         let name = field(fields, "session").map(Value::to_string);
         let Some(name) = name.filter(|name| name.starts_with('$')) else {
             let expected = self.expected(fields, is_last);

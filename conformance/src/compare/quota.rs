@@ -4,8 +4,8 @@
 //! client overwrites with anything but two small numbers, and limits that do not parse where they are enforced.
 
 use rand::RngExt as _;
-use rand::rngs::StdRng;
-use rand::seq::IndexedRandom as _;
+
+use super::generate::Generator;
 
 const QUOTAS: &[&str] =
     &["/zookeeper/quota~", "/zookeeper/quota~/a", "/zookeeper/quota~/a/b", "/zookeeper/quota~/e"];
@@ -27,32 +27,27 @@ const MALFORMED: &[&str] =
     &["garbage", "count=x,bytes=", "count=-1,bytes=-1=;byteHardLimit=x;countHardLimit="];
 const STATISTICS: &[&str] = &["count=0,bytes=0", "count=1,bytes=1", "count=7,bytes=8", "count=100,bytes=100"];
 
-/// Draws a request. `enforced` is whether the servers enforce hard limits.
-pub(super) fn draw(random: &mut StdRng, enforced: bool) -> String {
-    let quota = of(random, QUOTAS);
-    let path = of(random, &["", "/zookeeper_limits", "/zookeeper_stats"]);
-    let limits = match !enforced && random.random_ratio(1, 4) {
-        true => of(random, MALFORMED),
-        false => of(random, LIMITS),
-    };
-    match random.random_range(0..20) {
-        0..=2 => format!("create {quota}"),
-        3..=6 => format!("create {quota}/zookeeper_limits \"{limits}\""),
-        7 | 8 => format!("setData {quota}/zookeeper_limits \"{limits}\""),
-        // What they are created with does not count.
-        9..=11 => format!(
-            "create {quota}/zookeeper_stats {}",
-            of(random, &["\"\"", "garbage", "\"count=0,bytes=0\""])
-        ),
-        12 => format!("setData {quota}/zookeeper_stats \"{}\"", of(random, STATISTICS)),
-        13 | 14 => format!("delete {quota}{path}"),
-        15 => format!("multi {{ delete {quota}{path} }}"),
-        16 => format!("getChildren2 {quota} watch"),
-        17 => format!("exists {quota}{path} watch"),
-        _ => format!("getData {quota}/zookeeper_stats watch"),
+impl Generator {
+    pub(super) fn quota(&mut self) -> String {
+        let quota = self.of(QUOTAS);
+        let path = self.of(&["", "/zookeeper_limits", "/zookeeper_stats"]);
+        let limits = if !self.enforces_quotas && self.one_in(4) { MALFORMED } else { LIMITS };
+        let limits = self.of(limits);
+        match self.random.random_range(0..20) {
+            0..=2 => format!("create {quota}"),
+            3..=6 => format!("create {quota}/zookeeper_limits \"{limits}\""),
+            7 | 8 => format!("setData {quota}/zookeeper_limits \"{limits}\""),
+            // What they are created with does not count.
+            9..=11 => {
+                let statistics = self.of(&["\"\"", "garbage", "\"count=0,bytes=0\""]);
+                format!("create {quota}/zookeeper_stats {statistics}")
+            }
+            12 => format!("setData {quota}/zookeeper_stats \"{}\"", self.of(STATISTICS)),
+            13 | 14 => format!("delete {quota}{path}"),
+            15 => format!("multi {{ delete {quota}{path} }}"),
+            16 => format!("getChildren2 {quota} watch"),
+            17 => format!("exists {quota}{path} watch"),
+            _ => format!("getData {quota}/zookeeper_stats watch"),
+        }
     }
-}
-
-fn of<'a>(random: &mut StdRng, all: &[&'a str]) -> &'a str {
-    all.choose(random).copied().unwrap_or_default()
 }

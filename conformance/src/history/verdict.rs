@@ -44,12 +44,6 @@ impl CheckError {
     }
 }
 
-impl From<Violation> for CheckError {
-    fn from(violation: Violation) -> Self {
-        Self::Violation(Box::new(violation))
-    }
-}
-
 /// A rule of ZooKeeper that a history breaks: the operation that breaks it and, if there is one, the operation that it
 /// contradicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +82,8 @@ pub(crate) fn broken(
     expected: &str,
     seen: &str,
 ) -> CheckError {
-    Violation { rule, operation, other, expected: expected.to_owned(), seen: seen.to_owned() }.into()
+    let (expected, seen) = (expected.to_owned(), seen.to_owned());
+    CheckError::Violation(Box::new(Violation { rule, operation, other, expected, seen }))
 }
 
 macro_rules! rules {

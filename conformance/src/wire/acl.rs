@@ -1,60 +1,42 @@
-//! [`AclEntry`]: an entry of an ACL as a case writes it.
-
-use std::fmt;
+//! Entries of ACLs, as cases write them and on the wire. They are not coded by `zoolet-proto`, so that a mistake there is found.
 
 use bytes::{Buf, BufMut, BytesMut};
-use zoolet_proto::Acl;
+use zoolet_proto::{Acl, Perms};
 
 use crate::wire::encoding::{lossy, put_bytes, take_bytes};
 
-/// An entry `scheme:id:perms` of an ACL.
-pub(crate) struct AclEntry {
-    scheme: String,
-    id: String,
-    perms: i32,
+/// Reads an entry `scheme:id:perms`.
+pub(crate) fn parse(entry: &[u8]) -> Result<Acl, String> {
+    let text = String::from_utf8_lossy(entry);
+    let parts = text.split_once(':').and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once(':')?)));
+    let Some((scheme, (id, perms))) = parts else {
+        return Err(format!("`{text}` is not an ACL entry; one is scheme:id:perms"));
+    };
+    let bit = |letter| PERMS.iter().find(|(known, _)| *known == letter).map(|(_, bit)| bit);
+    let letters: Option<i32> = perms.chars().map(bit).sum();
+    let perms = perms.parse().ok().or(letters).ok_or_else(|| {
+        format!("`{perms}` of {text} are not permissions; those are c, d, r, w and a, or a number")
+    })?;
+    Ok(Acl::new(Perms(perms), scheme, id))
 }
 
-impl AclEntry {
-    pub(crate) fn parse(entry: &[u8]) -> Result<Self, String> {
-        let text = String::from_utf8_lossy(entry);
-        let parts = text.split_once(':').and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once(':')?)));
-        let Some((scheme, (id, perms))) = parts else {
-            return Err(format!("`{text}` is not an ACL entry; one is scheme:id:perms"));
-        };
-        let bit = |letter| PERMS.iter().find(|(known, _)| *known == letter).map(|(_, bit)| bit);
-        let letters: Option<i32> = perms.chars().map(bit).sum();
-        let perms = perms.parse().ok().or(letters).ok_or_else(|| {
-            format!("`{perms}` of {text} are not permissions; those are c, d, r, w and a, or a number")
-        })?;
-        Ok(Self { scheme: scheme.to_owned(), id: id.to_owned(), perms })
-    }
+/// Writes an entry as a case does.
+pub(crate) fn show(acl: &Acl) -> String {
+    format!("{}:{}:{}", acl.scheme, acl.id, perms_text(acl.perms.0))
+}
 
-    pub(crate) fn encode(&self, out: &mut BytesMut) {
-        out.put_i32(self.perms);
-        for text in [&self.scheme, &self.id] {
-            if text == "null" { out.put_i32(-1) } else { put_bytes(text.as_bytes(), out) }
-        }
-    }
-
-    /// Takes an entry from a body.
-    pub(crate) fn take(body: &mut &[u8]) -> Option<Self> {
-        let perms = body.try_get_i32().ok()?;
-        let mut text = || Some(take_bytes(body)?.map_or_else(|| "null".to_owned(), lossy));
-        Some(Self { perms, scheme: text()?, id: text()? })
+pub(crate) fn encode(acl: &Acl, out: &mut BytesMut) {
+    out.put_i32(acl.perms.0);
+    for text in [&acl.scheme, &acl.id] {
+        if text == "null" { out.put_i32(-1) } else { put_bytes(text.as_bytes(), out) }
     }
 }
 
-/// `scheme:id:perms`, as cases write it.
-impl fmt::Display for AclEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.scheme, self.id, perms_text(self.perms))
-    }
-}
-
-impl From<&Acl> for AclEntry {
-    fn from(acl: &Acl) -> Self {
-        Self { scheme: acl.scheme.clone(), id: acl.id.clone(), perms: acl.perms.0 }
-    }
+/// Takes an entry from a body.
+pub(crate) fn take(body: &mut &[u8]) -> Option<Acl> {
+    let perms = Perms(body.try_get_i32().ok()?);
+    let mut text = || Some(take_bytes(body)?.map_or_else(|| "null".to_owned(), lossy));
+    Some(Acl { perms, scheme: text()?, id: text()? })
 }
 
 /// The letters of permissions, and their bits.

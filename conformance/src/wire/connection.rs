@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, PASSWORD_LEN, WatchedEvent};
 use zoolet_proto::{ErrorCode, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
 
-use crate::wire::conversation::{Frames, parse_reply};
+use crate::wire::conversation::{Frames, parse_reply, reply_xid};
 use crate::wire::fields::{Fields, Value, of_connected, of_event, of_reply};
 
 /// How long a server may take for an answer, unless the caller knows better.
@@ -264,8 +264,7 @@ impl Connection {
         let Some((xid, op)) = self.sent.pop_front() else {
             return Err(ReceiveError::Invalid(format!("a reply with xid {} to no request", header.xid)));
         };
-        // The reply to a ping has the xid of pings, whatever that of the ping is.
-        let due = if op == OpCode::Ping.code() { Xid::PING } else { Xid(xid) };
+        let due = reply_xid(op, Xid(xid));
         if header.xid != due {
             return Err(ReceiveError::Invalid(format!(
                 "a reply with xid {} where that to {due} is due",

@@ -14,6 +14,11 @@ const MAX_FRAME: usize = 64 << 20;
 /// The length of a reply header.
 const HEADER: usize = 16;
 
+/// The xid of the reply to a request: that of pings to a ping, whatever its own.
+pub(crate) fn reply_xid(op: i32, xid: Xid) -> Xid {
+    if op == OpCode::Ping.code() { Xid::PING } else { xid }
+}
+
 /// The body of a reply to a request of this operation.
 pub(crate) fn parse_reply(op: Option<OpCode>, is_error: bool, body: &[u8]) -> Result<Reply, DecodeError> {
     // A multi that fails has results as well.
@@ -145,10 +150,7 @@ impl Conversation {
             let event = jute::parse(body).map_err(|error| format!("a watch event: {error}"))?;
             return Ok(FromServer::Event(header.zxid, event));
         }
-        // The reply to a ping has the xid of pings, whatever the request's.
-        let answered = |&(xid, op, _): &(Xid, i32, usize)| {
-            header.xid == if op == OpCode::Ping.code() { Xid::PING } else { xid }
-        };
+        let answered = |&(xid, op, _): &(Xid, i32, usize)| header.xid == reply_xid(op, xid);
         let op = self.in_flight.iter().position(answered).and_then(|at| self.in_flight.remove(at));
         self.answered = op.map(|(_, _, number)| number);
         let op = op.map(|(_, op, _)| op);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, OpResult, WatchedEvent};
 use zoolet_proto::{DecodeError, ErrorCode, Reply, Stat, Zxid};
 
-use crate::wire::acl::AclEntry;
+use crate::wire::acl;
 
 /// Named values in the order in which they are printed.
 pub(crate) type Fields = Vec<(&'static str, Value)>;
@@ -67,45 +67,34 @@ pub(crate) enum Value {
 /// The fields of a reply: `ok` or the name of its error as `result`, its zxid, and those of its body.
 pub(crate) fn of_reply(error: Option<ErrorCode>, zxid: Zxid, reply: &Reply) -> Fields {
     let mut fields = vec![("result", result(error)), ("zxid", Value::Int(zxid.0))];
-    match reply {
-        Reply::Empty | Reply::WatchAdded => {}
-        Reply::Created(path) => fields.push(("path", text(path))),
-        Reply::Created2(path, stat) => {
-            fields.push(("path", text(path)));
-            put_stat(stat, &mut fields);
+    let (content, stat) = match reply {
+        Reply::Created(path) => (Some(("path", text(path))), None),
+        Reply::Created2(path, stat) => (Some(("path", text(path))), Some(stat)),
+        Reply::Stat(stat) => (None, Some(stat)),
+        Reply::Data(data, stat) => (Some(("data", Value::Data(data.clone()))), Some(stat)),
+        Reply::Acl(entries, stat) => {
+            (Some(("acl", Value::List(entries.iter().map(acl::show).collect()))), Some(stat))
         }
-        Reply::Stat(stat) => put_stat(stat, &mut fields),
-        Reply::Data(data, stat) => {
-            fields.push(("data", Value::Data(data.clone())));
-            put_stat(stat, &mut fields);
-        }
-        Reply::Acl(acl, stat) => {
-            fields
-                .push(("acl", Value::List(acl.iter().map(|acl| AclEntry::from(acl).to_string()).collect())));
-            put_stat(stat, &mut fields);
-        }
-        Reply::Children(names) => fields.push(("children", Value::Set(names.iter().collect()))),
-        Reply::Children2(names, stat) => {
-            fields.push(("children", Value::Set(names.iter().collect())));
-            put_stat(stat, &mut fields);
-        }
-        Reply::Count(count) => fields.push(("count", Value::Int((*count).into()))),
-        Reply::Ephemerals(paths) => fields.push(("ephemerals", Value::Set(paths.clone()))),
-        Reply::Synced(path) => {
-            fields.push(("path", path.as_deref().map_or(Value::Text("null".to_owned()), text)));
-        }
+        Reply::Children(names) => (Some(("children", Value::Set(names.iter().collect()))), None),
+        Reply::Children2(names, stat) => (Some(("children", Value::Set(names.iter().collect()))), Some(stat)),
+        Reply::Count(count) => (Some(("count", Value::Int((*count).into()))), None),
+        Reply::Ephemerals(paths) => (Some(("ephemerals", Value::Set(paths.clone()))), None),
+        Reply::Synced(path) => (Some(("path", text(path.as_deref().unwrap_or("null")))), None),
         Reply::WhoAmI(ids) => {
-            let ids = ids.iter().map(|id| format!("{}:{}", id.scheme, id.user)).collect();
-            fields.push(("ids", Value::Set(ids)));
+            let ids = ids.iter().map(|id| format!("{}:{}", id.scheme, id.user));
+            (Some(("ids", Value::Set(ids.collect()))), None)
         }
-        Reply::Sasl(token) => fields.push(("token", Value::Data(token.clone()))),
+        Reply::Sasl(token) => (Some(("token", Value::Data(token.clone()))), None),
         Reply::Multi(results) => {
             // Where cases write them.
             fields.insert(1, ("results", Value::Results(results.iter().map(of_result).collect())));
+            (None, None)
         }
-        // Of an operation that is newer than this.
-        _ => {}
-    }
+        // Without a body, or of an operation that is newer than this.
+        _ => (None, None),
+    };
+    fields.extend(content);
+    fields.extend(stat.into_iter().flat_map(of_stat));
     fields
 }
 
@@ -149,25 +138,20 @@ pub(crate) fn of_connected(response: &ConnectResponse) -> Fields {
 }
 
 fn of_result(result: &OpResult) -> Fields {
-    let mut fields = vec![("result", text("ok"))];
-    match result {
-        OpResult::Create(path) => fields.push(("path", text(path))),
-        OpResult::Create2(path, stat) => {
-            fields.push(("path", text(path)));
-            put_stat(stat, &mut fields);
-        }
-        OpResult::Delete | OpResult::Check => {}
-        OpResult::SetData(stat) => put_stat(stat, &mut fields),
-        OpResult::GetData(data, stat) => {
-            fields.push(("data", Value::Data(data.clone())));
-            put_stat(stat, &mut fields);
-        }
-        OpResult::GetChildren(names) => fields.push(("children", Value::Set(names.iter().collect()))),
+    let (content, stat) = match result {
+        OpResult::Create(path) => (Some(("path", text(path))), None),
+        OpResult::Create2(path, stat) => (Some(("path", text(path))), Some(stat)),
+        OpResult::Delete | OpResult::Check => (None, None),
+        OpResult::SetData(stat) => (None, Some(stat)),
+        OpResult::GetData(data, stat) => (Some(("data", Value::Data(data.clone()))), Some(stat)),
+        OpResult::GetChildren(names) => (Some(("children", Value::Set(names.iter().collect()))), None),
+        OpResult::Error(Some(code)) => return vec![("result", self::result(Some(*code)))],
         // That of an operation before the one that failed has code 0.
-        OpResult::Error(code) => {
-            fields[0].1 = code.map_or_else(|| text("undone"), |code| self::result(Some(code)))
-        }
-    }
+        OpResult::Error(None) => return named("undone"),
+    };
+    let mut fields = named("ok");
+    fields.extend(content);
+    fields.extend(stat.into_iter().flat_map(of_stat));
     fields
 }
 
@@ -184,8 +168,8 @@ fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
-fn put_stat(stat: &Stat, fields: &mut Fields) {
-    fields.extend([
+fn of_stat(stat: &Stat) -> [(&'static str, Value); 11] {
+    [
         ("czxid", Value::Int(stat.czxid.0)),
         ("mzxid", Value::Int(stat.mzxid.0)),
         ("ctime", Value::Int(stat.ctime)),
@@ -197,7 +181,7 @@ fn put_stat(stat: &Stat, fields: &mut Fields) {
         ("dataLength", Value::Int(stat.data_length.into())),
         ("numChildren", Value::Int(stat.num_children.into())),
         ("pzxid", Value::Int(stat.pzxid.0)),
-    ]);
+    ]
 }
 
 impl Value {

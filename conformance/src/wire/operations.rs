@@ -8,7 +8,7 @@ use crate::wire::connection::SESSION_TIMEOUT;
 /// The operations that have parts, each of which is an operation.
 pub(crate) const MULTI: i32 = 14;
 pub(crate) const MULTI_READ: i32 = 22;
-const AUTH: i32 = 100;
+pub(crate) const AUTH: i32 = 100;
 
 /// How a field is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 
 use bytes::{Buf, Bytes};
 use zoolet_proto::records::Create;
-use zoolet_proto::{AclList, Incoming};
+use zoolet_proto::{AclList, AddWatchMode, ErrorCode, Incoming, Request, WatchKind};
 
-use crate::wire::acl::AclEntry;
+use crate::wire::acl;
 use crate::wire::encoding::{lossy, take_bytes};
 use crate::wire::fields::{Fields, Value, named};
 use crate::wire::operations::{Kind, OPERATIONS, operation_name};
@@ -13,6 +13,46 @@ use crate::wire::operations::{Kind, OPERATIONS, operation_name};
 /// A create of a persistent znode with which everybody may do everything.
 pub(crate) fn create(path: impl Into<String>, data: impl Into<Bytes>) -> Create {
     Create { path: path.into(), data: Some(data.into()), acl: Some(AclList::OPEN), flags: 0 }
+}
+
+/// The path and kind of the watch that a request has set, if it was answered like this.
+pub(crate) fn watch_set(request: &Request, error: Option<ErrorCode>) -> Option<(&str, WatchKind)> {
+    let done = error.is_none();
+    match request {
+        // The only read that sets a watch if the znode does not exist.
+        Request::Exists(get) if get.watch && (done || error == Some(ErrorCode::NoNode)) => {
+            Some((&get.path, WatchKind::Data))
+        }
+        Request::GetData(get) if get.watch && done => Some((&get.path, WatchKind::Data)),
+        Request::GetChildren(get) | Request::GetChildren2(get) if get.watch && done => {
+            Some((&get.path, WatchKind::Child))
+        }
+        Request::AddWatch(add) if done => {
+            let kind = AddWatchMode::from_code(add.mode)?.into();
+            Some((add.path.as_deref().unwrap_or_default(), kind))
+        }
+        _ => None,
+    }
+}
+
+/// The watches that a setWatches or a setWatches2 restores.
+pub(crate) fn watches_restored(request: &Request) -> impl Iterator<Item = (&str, WatchKind)> {
+    let none = &[][..];
+    let (data, exist, child, persistent, recursive) = match request {
+        Request::SetWatches(set) => (&set.data[..], &set.exist[..], &set.child[..], none, none),
+        Request::SetWatches2(set) => {
+            (&set.data[..], &set.exist[..], &set.child[..], &set.persistent[..], &set.recursive[..])
+        }
+        _ => (none, none, none, none, none),
+    };
+    let lists = [
+        (data, WatchKind::Data),
+        (exist, WatchKind::Data),
+        (child, WatchKind::Child),
+        (persistent, WatchKind::Persistent),
+        (recursive, WatchKind::Recursive),
+    ];
+    lists.into_iter().flat_map(|(paths, kind)| paths.iter().map(move |path| (path.as_str(), kind)))
 }
 
 /// The length of a request header.
@@ -74,7 +114,7 @@ fn take_value(kind: Kind, body: &mut &[u8]) -> Option<Value> {
         Kind::Text => take_bytes(body)?.map_or_else(null, |bytes| Value::Text(lossy(bytes))),
         Kind::Texts => take_list(body, |body| take_bytes(body)?.map(lossy))?.map_or_else(null, Value::List),
         Kind::Acl => {
-            let entry = |body: &mut &[u8]| AclEntry::take(body).map(|entry| entry.to_string());
+            let entry = |body: &mut &[u8]| acl::take(body).map(|entry| acl::show(&entry));
             take_list(body, entry)?.map_or_else(null, Value::List)
         }
     })

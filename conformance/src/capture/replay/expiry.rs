@@ -98,10 +98,11 @@ impl Expiries {
         self.deleted.contains_key(&zxid)
     }
 
-    /// Notes an event, which may show that an ephemeral has gone. Servers before 3.9 do not tell with which transaction.
+    /// Notes an event, which may show that an ephemeral has gone. Servers before 3.9, and events that a client has missed, do not
+    /// tell with which transaction.
     pub(super) fn happened(&mut self, zxid: i64, event: &WatchedEvent) {
-        if event.kind == EventType::NodeDeleted {
-            if let Some(session) = self.ephemerals.remove(&event.path).filter(|_| zxid > 0) {
+        if event.kind == EventType::NodeDeleted && zxid > 0 {
+            if let Some(session) = self.ephemerals.remove(&event.path) {
                 self.deleted.insert(zxid, session);
             }
         }

@@ -31,9 +31,9 @@ impl Ends {
         for draft in drafts {
             let transaction = draft.transaction();
             known.extend(transaction);
-            later.extend(transaction.map(|zxid| (draft.step.moment.at, zxid)));
+            later.extend(transaction.map(|zxid| (draft.moment.at, zxid)));
             if let Some(end) = transaction.or(draft.zxid.map(|zxid| zxid + 1)) {
-                opened.entry(draft.step.moment.connection).or_insert(end);
+                opened.entry(draft.moment.connection).or_insert(end);
             }
         }
         let mut smallest = i64::MAX;
@@ -48,7 +48,7 @@ impl Ends {
     fn end(&self, draft: &Draft) -> i64 {
         let next = self.later.partition_point(|(at, _)| draft.done.is_none_or(|done| *at < done));
         let next = self.later.get(next).map_or(i64::MAX, |(_, zxid)| *zxid);
-        let opened = self.opened.get(&draft.step.moment.connection).filter(|_| draft.opens_session());
+        let opened = self.opened.get(&draft.moment.connection).filter(|_| draft.opens_session());
         opened.map_or(next, |opened| next.min(*opened))
     }
 
@@ -56,7 +56,7 @@ impl Ends {
     fn hiding<'d>(&self, drafts: &'d [Draft]) -> Vec<(i64, &'d Draft)> {
         let hiding = drafts.iter().filter(|draft| draft.has_hidden_zxid());
         let mut hiding: Vec<_> = hiding.map(|draft| (self.end(draft), draft)).collect();
-        hiding.sort_by_key(|(end, draft)| (*end, draft.step.moment.at));
+        hiding.sort_by_key(|(end, draft)| (*end, draft.moment.at));
         hiding
     }
 
@@ -99,7 +99,7 @@ impl Order {
             let zxid = free.clone().find(is_likely).or_else(|| free.next());
             if let Some(zxid) = zxid {
                 known.insert(zxid);
-                hidden.insert(draft.step.moment.at, zxid);
+                hidden.insert(draft.moment.at, zxid);
                 given.extend(draft.done.map(|done| (done, zxid)));
             }
         }
@@ -110,7 +110,7 @@ impl Order {
     /// The place of a step, and up to where the server must have come before. None if it has not been executed. To be asked in
     /// the order of the records.
     pub(super) fn place(&mut self, draft: &Draft) -> Option<(Key, i64)> {
-        let at = draft.step.moment.at;
+        let at = draft.moment.at;
         while let Some((_, zxid)) = self.given.last().filter(|(done, _)| *done < at) {
             self.floor = self.floor.max(*zxid);
             self.given.pop();
@@ -121,7 +121,7 @@ impl Order {
         if let Some(zxid) = draft.transaction().or(self.hidden.get(&at).copied()) {
             return Some(transaction(zxid));
         }
-        Some(match &draft.step.action {
+        Some(match &draft.action {
             Action::Request { reply: Awaited::Lost, .. } => return None,
             Action::Request { .. } => match (draft.possible_zxid(), draft.zxid) {
                 (Some(zxid), _) if self.known.insert(zxid) => transaction(zxid),
@@ -136,7 +136,7 @@ impl Order {
 impl Draft {
     /// The zxid of a transaction, if its reply names it.
     fn transaction(&self) -> Option<i64> {
-        match self.step.action {
+        match self.action {
             Action::Request { reply: Awaited::Reply { transaction, .. }, .. } => transaction,
             _ => None,
         }
@@ -144,7 +144,7 @@ impl Draft {
 
     /// The zxid of a request of which servers make a transaction or not: one that does not decode, or a reconfig.
     fn possible_zxid(&self) -> Option<i64> {
-        let Action::Request { request, .. } = &self.step.action else { return None };
+        let Action::Request { request, .. } = &self.action else { return None };
         let is_write = OpCode::from_code(request.op).is_some_and(OpCode::takes_zxid);
         self.zxid.filter(|zxid| is_write && !takes_zxid(request) && *zxid > self.seen)
     }
@@ -152,14 +152,14 @@ impl Draft {
     /// Whether it has taken a zxid of which its client was not told: that of a new session, or of a transaction whose reply was
     /// lost, which may have been executed.
     fn has_hidden_zxid(&self) -> bool {
-        match &self.step.action {
+        match &self.action {
             Action::Request { request, reply: Awaited::Lost, .. } => takes_zxid(request),
             _ => self.opens_session(),
         }
     }
 
     fn opens_session(&self) -> bool {
-        match &self.step.action {
+        match &self.action {
             Action::Connect { request, response: Some(response), .. } => {
                 request.session.0 == 0 && !response.is_refusal()
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::order::{Ends, Key, Order};
-use super::reading::{CapturedConnection, Reading};
+use super::reading::{CapturedConnection, Draft, Reading};
 use super::step::{Action, Awaited, Moment, Step};
 use super::timeline::Sighting;
 use crate::capture::format::{OBSERVER, RecordKind, Records};
@@ -71,10 +71,10 @@ impl Plan {
 /// Completes the drafts by what was known only at the end of the capture.
 fn complete(reading: &mut Reading) {
     for draft in &mut reading.drafts {
-        let connection = reading.connections.get(&draft.step.moment.connection);
+        let connection = reading.connections.get(&draft.moment.connection);
         let ended = connection.and_then(|connection| connection.ended);
         draft.done = draft.done.or(ended.map(|(_, at)| at));
-        if let Action::Request { reply: reply @ Awaited::Lost, .. } = &mut draft.step.action {
+        if let Action::Request { reply: reply @ Awaited::Lost, .. } = &mut draft.action {
             if let Some((RecordKind::EndedByServer, _)) = ended {
                 *reply = Awaited::Nothing;
             }
@@ -89,14 +89,14 @@ struct Steps {
 
 impl Steps {
     /// Places the steps of clients. Those of one connection stay in their order.
-    fn place(&mut self, drafts: Vec<super::reading::Draft>, order: &mut Order) {
+    fn place(&mut self, drafts: Vec<Draft>, order: &mut Order) {
         let mut last: HashMap<u32, Key> = HashMap::new();
-        for mut draft in drafts {
+        for draft in drafts {
             let Some((key, after)) = order.place(&draft) else { continue };
-            draft.step.after = after;
-            let last = last.entry(draft.step.moment.connection).or_default();
+            let last = last.entry(draft.moment.connection).or_default();
             *last = key.max(*last);
-            self.placed.push((*last, draft.step));
+            let Draft { moment, action, .. } = draft;
+            self.placed.push((*last, Step { moment, action, after }));
         }
     }
 

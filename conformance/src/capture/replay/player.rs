@@ -39,22 +39,21 @@ pub(super) struct Player<'r> {
 impl<'r> Player<'r> {
     pub(super) async fn new(replay: &'r Replay, plan: Plan) -> Result<Self, CaptureError> {
         let connecting = Connection::with_session(&replay.server, replay.limit).await;
-        let observer = connecting.map_err(|no| CaptureError::server(&replay.server, no.reason))?;
-        let mut player = Self {
+        let mut observer = connecting.map_err(|no| CaptureError::server(&replay.server, no.reason))?;
+        let answer = observer.ask(&Request::Ping).await;
+        let (_, zxid, _) = answer.map_err(|error| CaptureError::server(&replay.server, error.to_string()))?;
+        Ok(Self {
             replay,
-            ids: Ids::new(plan.base, 0),
+            ids: Ids::new(plan.base, zxid.0),
             observer,
-            zxid: 0,
+            zxid: zxid.0,
             links: HashMap::new(),
             lost: HashSet::new(),
             at: 0,
             ticked: Instant::now(),
             replayed: Replayed { pings: plan.pings, warning: plan.warning.clone(), ..Replayed::default() },
             plan,
-        };
-        player.observe().await?;
-        player.ids = Ids::new(player.plan.base, player.zxid);
-        Ok(player)
+        })
     }
 
     pub(super) async fn play(mut self) -> Result<Replayed, CaptureError> {
@@ -353,9 +352,12 @@ impl<'r> Player<'r> {
         let connection = step.moment.connection;
         let Some(link) = self.links.get_mut(&connection) else { return };
         let came = std::mem::take(&mut link.events);
-        let from = std::mem::replace(&mut link.compared, up_to).min(up_to);
+        let from = link.compared;
+        // The reply to an auth, which comes out of order, may stand among events that are compared already.
+        let to = from.max(up_to);
+        link.compared = to;
         self.replayed.events += came.len();
-        let captured = &self.captured_events(connection)[from..up_to];
+        let captured = &self.captured_events(connection)[from..to];
         let captured: Vec<_> = captured.iter().map(|event| self.ids.normal_captured(event)).collect();
         let came: Vec<_> = came.iter().map(|event| self.ids.normal(event)).collect();
         let (captured, came) = (show_events(&captured), show_events(&came));
@@ -389,3 +391,6 @@ impl<'r> Player<'r> {
         self.replayed.differences.push(ReplayDifference { time, connection, request, captured, replayed });
     }
 }
+
+#[cfg(test)]
+mod tests;

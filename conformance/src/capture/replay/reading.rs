@@ -10,7 +10,7 @@ use zoolet_proto::{DecodeError, OpCode, Reply, ReplyHeader, Zxid};
 use super::deletions::Deletions;
 use super::expiry::Expiries;
 use super::order::takes_zxid;
-use super::step::{Action, Awaited, Moment, Step};
+use super::step::{Action, Awaited, Moment};
 use super::timeline::{Sighting, Timeline};
 use crate::capture::format::{OBSERVER, Record, RecordKind};
 use crate::wire::conversation::{Conversation, FromClient, FromServer};
@@ -40,9 +40,10 @@ pub(super) struct Reading {
     opened: i64,
 }
 
-/// A step, and what its place follows from.
+/// What becomes a step, and what its place follows from.
 pub(super) struct Draft {
-    pub(super) step: Step,
+    pub(super) moment: Moment,
+    pub(super) action: Action,
     /// The largest zxid that was seen before it.
     pub(super) seen: i64,
     /// The zxid of its reply.
@@ -109,14 +110,12 @@ impl Reading {
 
     /// Adds a draft, and returns its number.
     fn draft(&mut self, moment: Moment, action: Action) -> usize {
-        // Its place tells what it comes after.
-        let step = Step { moment, action, after: 0 };
-        self.drafts.push(Draft { step, seen: self.seen, zxid: None, done: None });
+        self.drafts.push(Draft { moment, action, seen: self.seen, zxid: None, done: None });
         self.drafts.len() - 1
     }
 
     fn action(&mut self, draft: Option<usize>) -> Option<&mut Action> {
-        draft.and_then(|draft| self.drafts.get_mut(draft)).map(|draft| &mut draft.step.action)
+        draft.and_then(|draft| self.drafts.get_mut(draft)).map(|draft| &mut draft.action)
     }
 
     fn client_bytes(&mut self, bytes: Bytes, moment: Moment) {
@@ -191,7 +190,7 @@ impl Reading {
         }
         let Some(connect) = self.connection(moment).connect else { return };
         let draft = &mut self.drafts[connect];
-        if let Action::Connect { response, request, .. } = &mut draft.step.action {
+        if let Action::Connect { response, request, .. } = &mut draft.action {
             // One that is resumed takes no zxid.
             self.opened -= i64::from(is_accepted && request.session.0 != 0);
             (*response, draft.done) = (Some(connected), Some(moment.at));
@@ -213,7 +212,7 @@ impl Reading {
         let connection = self.connections.entry(moment.connection).or_default();
         let draft = connection.conversation.answered.and_then(|number| connection.requests[number]);
         let Some(draft) = draft.and_then(|draft| self.drafts.get_mut(draft)) else { return zxid };
-        if let Action::Request { request, reply: awaited, .. } = &mut draft.step.action {
+        if let Action::Request { request, reply: awaited, .. } = &mut draft.action {
             let is_transaction = takes_zxid(request) && zxid > draft.seen;
             let fields = reply_fields(header.err, header.zxid, reply);
             self.changed.extend(fields.iter().filter_map(|(name, value)| match value {

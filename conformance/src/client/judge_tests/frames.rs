@@ -93,7 +93,7 @@ fn auth_and_set_watches_may_have_ordinary_xids() {
 #[test]
 fn watches_are_set_again_within_a_second() {
     let mut play = resumed_with_watches();
-    play.asks(2, -8, set_watches(3, &["/a"], &["/b"]));
+    play.asks(2, -8, set_watches(3, &["/a"], &["/B"]));
     play.wait(1_500);
     play.asks(2, 3, get("/c"));
     play.shows(&[]);
@@ -105,7 +105,7 @@ fn watches_are_set_again_within_a_second() {
     play.wait(600);
     play.asks(2, 4, get("/c"));
     let mistakes = play.shows(&[ClientRule::WatchesNotRestored]);
-    assert!(mistakes[0].reason.ends_with("not set again: children /b"), "{}", mistakes[0].reason);
+    assert!(mistakes[0].reason.ends_with("not set again: child /B"), "{}", mistakes[0].reason);
     assert_eq!(mistakes[0].frame.line, "xid=4 getData /c");
 }
 
@@ -114,7 +114,7 @@ fn a_watch_may_be_set_again_by_a_read() {
     let mut play = resumed_with_watches();
     play.asks(2, 3, watch("/a"));
     play.replies(2, 3, 3);
-    play.asks(2, 4, Request::GetChildren2(GetChildren { path: "/b".to_owned(), watch: true }));
+    play.asks(2, 4, Request::GetChildren2(GetChildren { path: "/B".to_owned(), watch: true }));
     play.replies(2, 4, 3);
     play.wait(1_500);
     play.asks(2, 5, get("/c"));

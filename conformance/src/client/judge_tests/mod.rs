@@ -164,12 +164,12 @@ fn set_watches(relative: i64, data: &[&str], child: &[&str]) -> Request {
     })
 }
 
-/// A session with a data watch on `/a` and a child watch on `/b`, resumed on connection 2.
+/// A session with a data watch on `/a` and a child watch on `/B`, resumed on connection 2.
 fn resumed_with_watches() -> Play {
     let mut play = Play::connected();
     play.asks(1, 1, watch("/a"));
     play.replies(1, 1, 3);
-    play.asks(1, 2, Request::GetChildren(GetChildren { path: "/b".to_owned(), watch: true }));
+    play.asks(1, 2, Request::GetChildren(GetChildren { path: "/B".to_owned(), watch: true }));
     play.replies(1, 2, 3);
     play.ends(1, End::Peer);
     play.resumes(3);

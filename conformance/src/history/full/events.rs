@@ -11,6 +11,7 @@ use super::operations::{CheckedOp, Connection, ReceivedEvent};
 use super::replay::Replay;
 use super::watches::{ExpectedEvent, Presence};
 use crate::history::verdict::{CheckError, Rule, broken};
+use crate::wire::requests::{watch_set, watches_restored};
 
 impl Replay<'_, '_> {
     /// Compares the received events with those of the latest transaction.
@@ -90,16 +91,15 @@ impl Replay<'_, '_> {
 
     /// Checks a request about watches; returns false for any other request.
     pub(super) fn check_watch_request(&mut self, op: usize) -> Result<bool, CheckError> {
-        let CheckedOp { conn, request, answer, .. } = &self.all.ops[op];
-        let (Some(request), Some(answer)) = (request, answer) else { return Ok(false) };
+        let CheckedOp { request: Some(request), answer: Some(answer), .. } = &self.all.ops[op] else {
+            return Ok(false);
+        };
         match request {
             Request::AddWatch(add) => {
-                let kind = AddWatchMode::from_code(add.mode);
-                let model = kind.map(|_| Reply::WatchAdded).ok_or(ErrorCode::MarshallingError);
+                let mode = AddWatchMode::from_code(add.mode);
+                let model = mode.map(|_| Reply::WatchAdded).ok_or(ErrorCode::MarshallingError);
                 self.compare(Rule::WatchResult, op, model, answer.outcome)?;
-                if let Some(kind) = kind {
-                    self.watches.add(*conn, add.path.as_deref().unwrap_or_default(), kind.into(), op, false);
-                }
+                self.set_watch(op);
             }
             Request::CheckWatches(check) => {
                 self.find_watch(op, check.path.as_deref(), check.kind, false)?;
@@ -141,23 +141,14 @@ impl Replay<'_, '_> {
         Ok(())
     }
 
-    /// Sets the watch of a read.
-    pub(super) fn set_watch(&mut self, op: usize, uncertain: bool) {
-        let CheckedOp { conn, request: Some(request), answer, .. } = &self.all.ops[op] else { return };
-        let outcome = answer.as_ref().map(|answer| answer.outcome);
-        let done = outcome.is_none_or(|outcome| outcome.is_ok());
-        let (path, kind) = match request {
-            // The only read that sets a watch if the znode does not exist.
-            Request::Exists(get) if get.watch && (done || outcome == Some(Err(ErrorCode::NoNode))) => {
-                (&get.path, WatchKind::Data)
-            }
-            Request::GetData(get) if get.watch && done => (&get.path, WatchKind::Data),
-            Request::GetChildren(get) | Request::GetChildren2(get) if get.watch && done => {
-                (&get.path, WatchKind::Child)
-            }
-            _ => return,
+    /// Adds the watch that an answered request has set.
+    pub(super) fn set_watch(&mut self, op: usize) {
+        let CheckedOp { conn, request: Some(request), answer: Some(answer), .. } = &self.all.ops[op] else {
+            return;
         };
-        self.watches.add(*conn, path, kind, op, uncertain);
+        if let Some((path, kind)) = watch_set(request, answer.outcome.err()) {
+            self.watches.add(*conn, path, kind, op, false);
+        }
     }
 
     /// Applies the possible effects on watches of a request whose reply was lost.
@@ -171,24 +162,11 @@ impl Replay<'_, '_> {
             }
             // A server sends the reply before any event of the watch.
             _ if !self.all.lossy => {}
-            Request::AddWatch(add) => {
-                if let (Some(kind), Some(path)) = (AddWatchMode::from_code(add.mode), &add.path) {
-                    self.watches.add(*conn, path, kind.into(), op, true);
+            _ => {
+                for (path, kind) in watch_set(request, None).into_iter().chain(watches_restored(request)) {
+                    self.watches.add(*conn, path, kind, op, true);
                 }
             }
-            Request::SetWatches(_) | Request::SetWatches2(_) => {
-                let Some(set) = as_set_watches2(request) else { return };
-                for (paths, kind) in [
-                    (set.data, WatchKind::Data),
-                    (set.exist, WatchKind::Data),
-                    (set.child, WatchKind::Child),
-                    (set.persistent, WatchKind::Persistent),
-                    (set.recursive, WatchKind::Recursive),
-                ] {
-                    paths.iter().for_each(|path| self.watches.add(*conn, path, kind, op, true));
-                }
-            }
-            _ => self.set_watch(op, true),
         }
     }
 

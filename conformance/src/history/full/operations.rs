@@ -5,12 +5,14 @@ use std::mem;
 
 use zoolet_proto::records::WatchedEvent;
 use zoolet_proto::{
-    DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
+    DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, WatchKind, Xid, Zxid,
 };
 
 use crate::history::entry::{Conn, HistoryEntry, HistoryEvent, Side};
 use crate::history::model::{Model, Outcome};
 use crate::history::verdict::{CheckError, Operation, Rule, broken};
+use crate::wire::conversation::reply_xid;
+use crate::wire::requests::watches_restored;
 
 /// All operations of a history.
 #[derive(Default)]
@@ -39,7 +41,8 @@ pub(super) struct Connection<'h> {
     /// The highest zxid of a reply and of an event.
     pub(super) replied: Option<ObservedZxid>,
     pub(super) notified: Option<ObservedZxid>,
-    requested_session: Option<SessionId>,
+    /// 0 for a new one.
+    requested_session: SessionId,
     pending: VecDeque<usize>,
     catch_up: Vec<&'h WatchedEvent>,
 }
@@ -104,8 +107,7 @@ impl CheckedOp<'_> {
     }
 
     fn is_answered_by(&self, xid: Xid) -> bool {
-        // The reply to a ping has the xid of pings, whatever the request's.
-        xid == if self.opcode == OpCode::Ping.code() { Xid::PING } else { self.xid }
+        xid == reply_xid(self.opcode, self.xid)
     }
 
     fn sets_watches(&self) -> bool {
@@ -171,7 +173,7 @@ impl<'h> Operations<'h> {
             HistoryEvent::Opened | HistoryEvent::Unreadable { from: Side::Client, .. } => {}
             HistoryEvent::Ended => self.conns[conn].ended = true,
             HistoryEvent::ConnectRequest { session, .. } => {
-                self.conns[conn].requested_session = Some(*session);
+                self.conns[conn].requested_session = *session;
             }
             HistoryEvent::ConnectResponse { session } => self.connect_response(conn, *session)?,
             HistoryEvent::Request(incoming) => self.request(conn, incoming),
@@ -191,7 +193,7 @@ impl<'h> Operations<'h> {
     }
 
     fn connect_response(&mut self, conn: usize, session: SessionId) -> Result<(), CheckError> {
-        let asked = self.conns[conn].requested_session.unwrap_or_default();
+        let asked = self.conns[conn].requested_session;
         let opened = asked == SessionId(0);
         if session == SessionId(0) {
             self.conns[conn].refused = true;
@@ -287,9 +289,7 @@ impl<'h> Operations<'h> {
             self.conns[conn].pending.pop_front();
             // The events of a setWatches arrive although its reply does not.
             for request in skipped.iter().filter_map(|op| self.ops[*op].request) {
-                self.conns[conn]
-                    .catch_up
-                    .retain(|event| !restored_paths(request).any(|path| *path == event.path));
+                self.conns[conn].catch_up.retain(|event| !may_be_missed_by(request, &event.path));
             }
         } else {
             self.conns[conn].pending.remove(at);
@@ -380,9 +380,9 @@ impl<'h> Operations<'h> {
     /// Checks what remains at the end of the history.
     fn finish(&mut self) -> Result<(), CheckError> {
         for (number, conn) in self.conns.iter().enumerate() {
-            let asked = |path: &String| {
-                let pending = conn.pending.iter().filter_map(|op| self.ops[*op].request);
-                pending.into_iter().any(|request| restored_paths(request).any(|wanted| wanted == path))
+            let asked = |path: &str| {
+                let mut pending = conn.pending.iter().filter_map(|op| self.ops[*op].request);
+                pending.any(|request| may_be_missed_by(request, path))
             };
             if let Some(event) = conn.catch_up.iter().find(|event| !asked(&event.path)) {
                 let event = self.name_event(number, Zxid(-1), event);
@@ -401,14 +401,10 @@ impl<'h> Operations<'h> {
     }
 }
 
-/// The paths of a setWatches.
-fn restored_paths(request: &Request) -> impl Iterator<Item = &String> {
-    let (data, exist, child) = match request {
-        Request::SetWatches(set) => (&set.data[..], &set.exist[..], &set.child[..]),
-        Request::SetWatches2(set) => (&set.data[..], &set.exist[..], &set.child[..]),
-        _ => (&[][..], &[][..], &[][..]),
-    };
-    data.iter().chain(exist).chain(child)
+/// Whether a setWatches restores a watch of this path that may have missed an event.
+fn may_be_missed_by(request: &Request, path: &str) -> bool {
+    let one_shot = |kind| matches!(kind, WatchKind::Data | WatchKind::Child);
+    watches_restored(request).any(|(restored, kind)| restored == path && one_shot(kind))
 }
 
 /// An outcome as a violation shows it.

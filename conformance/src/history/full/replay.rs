@@ -176,7 +176,7 @@ impl<'a, 'h> Replay<'a, 'h> {
         }
         if let Ok(model) = self.model.read(session, request) {
             self.compare(Rule::ReadResult, op, model, answer.outcome)?;
-            self.set_watch(op, false);
+            self.set_watch(op);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
 use super::{Call, CallOutcome, Register, RegisterOp};
 use crate::history::verdict::{CheckError, Operation, Rule, broken};
@@ -133,18 +134,21 @@ fn order(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError>
                 return Err(violation(rule, operation, Some(floor), &expected, &seen));
             }
         }
-        let newer = |known: Option<&&RegisterOp>| known.and_then(|known| mzxid(known)) < Some(at);
-        if newer(shown.get(&register)) {
-            shown.insert(register, operation);
-        }
-        if newer(own.get(&owned)) {
-            own.insert(owned, operation);
-        }
-        if is_write && newer(written.get(&register)) {
-            written.insert(register, operation);
+        keep_newest(&mut shown, register, operation);
+        keep_newest(&mut own, owned, operation);
+        if is_write {
+            keep_newest(&mut written, register, operation);
         }
     }
     Ok(())
+}
+
+/// Puts an operation in the place of one that has shown an older state.
+fn keep_newest<'o, K: Eq + Hash>(newest: &mut HashMap<K, &'o RegisterOp>, key: K, operation: &'o RegisterOp) {
+    let known = newest.entry(key).or_insert(operation);
+    if mzxid(known) < mzxid(operation) {
+        *known = operation;
+    }
 }
 
 /// The calls that create and delete a name. Each name is created once.

@@ -1,11 +1,12 @@
 //! Captures as lists of records, and the order in which they are replayed.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, Create, Delete, GetData, Op, OpResult};
-use zoolet_proto::{AclList, EventType, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid, frame};
+use zoolet_proto::{AclList, EventType, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid};
 
 use super::*;
 use crate::capture::format::Record;
+use crate::wire::encoding::payload;
 use crate::wire::fields::Fields;
 
 /// A capture that is written by hand. Its records are a millisecond apart.
@@ -13,12 +14,6 @@ use crate::wire::fields::Fields;
 struct Script {
     reading: Reading,
     millis: u64,
-}
-
-fn payload(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
-    let mut bytes = BytesMut::new();
-    encode(&mut bytes);
-    bytes.freeze().slice(frame::PREFIX..)
 }
 
 impl Script {
@@ -207,6 +202,21 @@ fn a_session_whose_ephemeral_vanishes_before_a_server_without_zxids_of_events_ex
     script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
     let order = script.order();
     assert!(order.contains(&(0, "expire 1".to_owned())), "{order:?}");
+}
+
+/// A client that set its watches again has got it first, without a zxid.
+#[test]
+fn an_ephemeral_that_vanishes_is_of_its_session_whoever_is_told_first() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).connect(2).connected(2);
+    script.ask(1, 1, &create("/e", 1)).created(1, 1, 3, "/e");
+    for (connection, zxid) in [(2, -1), (OBSERVER, 4)] {
+        let event = payload(|out| Reply::encode_event(Zxid(zxid), EventType::NodeDeleted, "/e", out));
+        script.record(connection, RecordKind::ServerFrame, event);
+    }
+    script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
+    let expected = steps(&[(1, "connect"), (2, "connect"), (1, "/e"), (0, "expire 1"), (2, "/b")]);
+    assert_eq!(script.order(), expected);
 }
 
 #[test]
