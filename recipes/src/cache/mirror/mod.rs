@@ -206,7 +206,7 @@ impl<T> Mirror<T> {
     /// Reads again what could not be read.
     pub(super) fn ask_for_unreadable(&mut self) {
         for path in self.unreadable.keys().cloned().collect::<Vec<_>>() {
-            self.find(path);
+            self.ask_data(&path);
         }
     }
 

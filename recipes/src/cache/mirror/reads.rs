@@ -167,6 +167,8 @@ impl<T> Mirror<T> {
         }
         if self.unreadable.remove(path).is_some() {
             self.unreadable_changed = true;
+            // Nor were its children listed.
+            self.unlisted.insert(Arc::clone(path));
         }
         // With one watch per znode, a child watch is set by listing, also where there is no child. Under a recursive watch the
         // children of a znode that was created under it come by events.
@@ -235,10 +237,10 @@ impl<T> Mirror<T> {
             self.unreadable_changed = true;
         }
         // Its children are listed when its data has been read again.
-        self.unlisted.insert(Arc::clone(path));
         if !matches!(read, Read::List(_)) {
             // What it was may not be what it is.
             self.remove_one(path);
+            self.unlisted.insert(Arc::clone(path));
         }
     }
 
@@ -295,5 +297,34 @@ impl<T> Mirror<T> {
             return Err(CacheError::TooMuchData { root: root(), max: *max_bytes });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Decoder;
+    use super::*;
+    use crate::cache::scope::Scope;
+
+    #[test]
+    fn a_znode_whose_children_cannot_be_listed_counts_once() {
+        let scope = Scope { root: "/r".into(), max_depth: usize::MAX, filter: None, skip_system: false };
+        let decode: Decoder<()> = Arc::new(|_, _| Ok(()));
+        let config = MirrorConfig { scope, decode, reads_data: true, max_nodes: 1, max_bytes: 0 };
+        let mut mirror = Mirror::new(config, 0);
+        mirror.begin(WatchStyle::Tree);
+        mirror.armed();
+        for _ in 0..2 {
+            while let Some(read) = mirror.next_read() {
+                let reply = match read {
+                    Read::List(_) => ReadReply::Unreadable(UnreadableReason::TooLarge),
+                    _ => ReadReply::Data(&[], Stat { num_children: 1, ..Stat::default() }),
+                };
+                mirror.reply(&read, Some(Zxid(1)), reply).expect("one znode");
+            }
+            let (snapshot, _) = mirror.snapshot().expect("all is read");
+            assert_eq!((snapshot.len(), snapshot.unreadable().count()), (1, 1));
+            mirror.ask_for_unreadable();
+        }
     }
 }
