@@ -32,8 +32,6 @@ struct BoardState<T> {
     step: u64,
     /// The last ones, each with its snapshot. The last has the number `step`.
     steps: VecDeque<KeptStep<T>>,
-    /// The number of changes in `steps`.
-    changes: usize,
     ended: Option<CacheError>,
     /// Those who wait, in the order in which they came.
     readers: BTreeMap<u64, Waker>,
@@ -77,7 +75,6 @@ impl<T> Board<T> {
             latest: None,
             step: 0,
             steps: VecDeque::new(),
-            changes: 0,
             ended: None,
             readers: BTreeMap::new(),
             numbers: 0,
@@ -94,11 +91,9 @@ impl<T> Board<T> {
         state.latest = Some(Arc::clone(&snapshot));
         if !changes.is_empty() {
             state.step += 1;
-            state.changes += changes.len();
             state.steps.push_back((snapshot, changes.into()));
-            while state.changes > MAX_CHANGES || state.steps.len() > MAX_STEPS {
-                let Some((_, dropped)) = state.steps.pop_front() else { break };
-                state.changes -= dropped.len();
+            while state.steps.len() > MAX_STEPS || state.kept_changes() > MAX_CHANGES {
+                state.steps.pop_front();
             }
         }
         Self::wake(state);
@@ -145,6 +140,10 @@ impl<T> Board<T> {
 }
 
 impl<T> BoardState<T> {
+    fn kept_changes(&self) -> usize {
+        self.steps.iter().map(|(_, changes)| changes.len()).sum()
+    }
+
     /// The snapshot and the changes after step `seen`, if they are kept.
     fn step_after(&self, seen: u64) -> Option<&KeptStep<T>> {
         let first = self.step - self.steps.len() as u64 + 1;
