@@ -1,6 +1,6 @@
 //! [`Election`]: one leader at a time, visible to everybody.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Leaders {
     /// # Ordering and cancel safety
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Result<Option<Leader>, LockError>> {
-        poll_fn(|cx| self.0.poll_recv(cx)).await
+        self.0.recv().await
     }
 }
 
@@ -225,8 +225,8 @@ impl LeaderObserver<'_> {
     async fn follow_leader(&mut self, path: &str) -> Result<(), LockError> {
         let config = self.config;
         loop {
-            let read = config.retries().ask(|| config.client.get_data(path).watch()).await;
-            let Some((data, stat, watch)) = config.retries().if_exists(read)? else { return Ok(()) };
+            let read = config.retries().ask_if_exists(|| config.client.get_data(path).watch()).await?;
+            let Some((data, stat, watch)) = read else { return Ok(()) };
             let (session, token) = (stat.ephemeral_owner, FencingToken::new(stat.czxid));
             self.report(Some(Leader { data, path: path.to_owned(), session, token })).await;
             if config.retries().changed(watch).await? == Some(EventType::NodeDeleted) {

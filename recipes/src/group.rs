@@ -94,16 +94,17 @@ impl Group {
     /// There will be no other session.
     pub async fn member(&self, id: impl Into<String>) -> Result<KeepNodeBuilder, Error> {
         let id = id.into();
-        let random = match self.layout {
-            GroupLayout::Named => 0,
-            GroupLayout::Party | GroupLayout::ShallowParty => unique_number(&self.sessions.client().await?),
-        };
         let (node, data) = match self.layout {
             GroupLayout::Named => (id, Bytes::new()),
-            GroupLayout::Party => (format!("{random:032x}__party__"), id.into()),
-            GroupLayout::ShallowParty => (format!("{random:032x}-{id}"), id.into()),
+            GroupLayout::Party => (format!("{}__party__", self.random_name().await?), id.into()),
+            GroupLayout::ShallowParty => (format!("{}-{id}", self.random_name().await?), id.into()),
         };
         Ok(KeepNode::builder(&self.sessions, child(&self.dir, &node)).data(data))
+    }
+
+    async fn random_name(&self) -> Result<String, Error> {
+        let client = self.sessions.client().await?;
+        Ok(format!("{:032x}", unique_number(&client)))
     }
 
     /// Reads who is a member, and follows the changes. Without a connection it waits for one.

@@ -56,6 +56,15 @@ impl<'c, E: RecipeError> RetryPolicy<'c, E> {
         self.ask_write(&mut false, request).await
     }
 
+    /// As [`ask`](Self::ask); `None` if the znode does not exist.
+    pub(crate) async fn ask_if_exists<T, F: IntoFuture<Output = Result<T, Error>>>(
+        &mut self,
+        request: impl FnMut() -> F,
+    ) -> Result<Option<T>, E> {
+        let reply = self.ask(request).await;
+        self.if_exists(reply)
+    }
+
     /// As [`ask`](Self::ask), for a write. `may_have_applied` is set if a failed attempt may have been executed.
     pub(crate) async fn ask_write<T, F: IntoFuture<Output = Result<T, Error>>>(
         &mut self,

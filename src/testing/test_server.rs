@@ -59,7 +59,6 @@ use super::time::AdvanceLoop;
 ///
 /// # Time
 ///
-///
 /// On a manual clock, anything that waits for time (timeouts, delayed replies, frozen connections, lagging endpoints,
 /// reconnect back-off) blocks until the test advances the clock, unfreezes or resumes.
 /// [`pass_time_until`](TestServer::pass_time_until) advances it as needed. A test that waits without that fails after ten

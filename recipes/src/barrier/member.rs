@@ -74,8 +74,8 @@ impl Member {
             return Ok(());
         }
         loop {
-            let read = retries.ask(|| client.get_children(&barrier.path).watch()).await;
-            let Some((names, stat, watch)) = retries.if_exists(read)? else { return Ok(()) };
+            let read = retries.ask_if_exists(|| client.get_children(&barrier.path).watch()).await?;
+            let Some((names, stat, watch)) = read else { return Ok(()) };
             if !names.iter().any(|name| name == READY) {
                 return Ok(());
             }
@@ -298,8 +298,7 @@ impl Member {
     async fn delete_own(&mut self, retries: &mut Retries<'_>) -> Result<(), BarrierError> {
         // Sent whatever waits for a reply.
         let (node, cleanup) = (self.node(), self.barrier.client.unlimited());
-        let deleted = retries.ask(|| cleanup.delete(&node)).await;
-        retries.if_exists(deleted)?;
+        retries.ask_if_exists(|| cleanup.delete(&node)).await?;
         self.joined = false;
         Ok(())
     }

@@ -32,8 +32,6 @@ struct BoardState<T> {
     step: u64,
     /// The last ones, each with its snapshot. The last has the number `step`.
     steps: VecDeque<KeptStep<T>>,
-    /// The number of changes in `steps`.
-    changes: usize,
     ended: Option<CacheError>,
     /// Those who wait, in the order in which they came.
     readers: BTreeMap<u64, Waker>,
@@ -53,6 +51,14 @@ impl<T> Reader<T> {
         state.numbers += 1;
         Self { board: Arc::clone(board), number: state.numbers }
     }
+
+    /// Has the task woken by the next change.
+    fn register(&self, mut state: MutexGuard<'_, BoardState<T>>, cx: &Context<'_>) {
+        let former = state.readers.insert(self.number, cx.waker().clone());
+        drop(state);
+        // Without the lock, as it may own other readers.
+        drop(former);
+    }
 }
 
 impl<T> Drop for Reader<T> {
@@ -69,7 +75,6 @@ impl<T> Board<T> {
             latest: None,
             step: 0,
             steps: VecDeque::new(),
-            changes: 0,
             ended: None,
             readers: BTreeMap::new(),
             numbers: 0,
@@ -86,11 +91,9 @@ impl<T> Board<T> {
         state.latest = Some(Arc::clone(&snapshot));
         if !changes.is_empty() {
             state.step += 1;
-            state.changes += changes.len();
             state.steps.push_back((snapshot, changes.into()));
-            while state.changes > MAX_CHANGES || state.steps.len() > MAX_STEPS {
-                let Some((_, dropped)) = state.steps.pop_front() else { break };
-                state.changes -= dropped.len();
+            while state.steps.len() > MAX_STEPS || state.kept_changes() > MAX_CHANGES {
+                state.steps.pop_front();
             }
         }
         Self::wake(state);
@@ -120,14 +123,14 @@ impl<T> Board<T> {
     ) -> Result<Arc<Snapshot<T>>, CacheError> {
         let reader = Reader::new(self);
         poll_fn(|cx| {
-            let mut state = locked(&self.0);
+            let state = locked(&self.0);
             if let Some(snapshot) = state.latest.as_ref().filter(|snapshot| wanted(snapshot)) {
                 return Poll::Ready(Ok(Arc::clone(snapshot)));
             }
             match &state.ended {
                 Some(error) => Poll::Ready(Err(error.clone())),
                 None => {
-                    state.readers.insert(reader.number, cx.waker().clone());
+                    reader.register(state, cx);
                     Poll::Pending
                 }
             }
@@ -137,6 +140,10 @@ impl<T> Board<T> {
 }
 
 impl<T> BoardState<T> {
+    fn kept_changes(&self) -> usize {
+        self.steps.iter().map(|(_, changes)| changes.len()).sum()
+    }
+
     /// The snapshot and the changes after step `seen`, if they are kept.
     fn step_after(&self, seen: u64) -> Option<&KeptStep<T>> {
         let first = self.step - self.steps.len() as u64 + 1;
@@ -201,7 +208,7 @@ impl<T> CacheChanges<T> {
             if self.ended {
                 return Poll::Ready(None);
             }
-            let mut state = locked(&self.reader.board.0);
+            let state = locked(&self.reader.board.0);
             if let Some((snapshot, changes)) = self.step.and_then(|step| state.step_after(step)) {
                 self.unread.extend(changes.iter().cloned());
                 self.seen = Arc::clone(snapshot);
@@ -230,7 +237,7 @@ impl<T> CacheChanges<T> {
                     self.ended = true;
                 }
                 _ => {
-                    state.readers.insert(self.reader.number, cx.waker().clone());
+                    self.reader.register(state, cx);
                     return Poll::Pending;
                 }
             }
@@ -274,5 +281,28 @@ mod tests {
         assert!(waiting.as_mut().poll(&mut cx).is_pending() && changes.poll_change(&mut cx).is_pending());
         drop((waiting, changes, waker));
         assert_eq!(Arc::strong_count(&task), 1);
+    }
+    /// The last waker of a task, which some executors drop with all that it owns, such as other readers.
+    struct LastWaker(Arc<Board<()>>);
+
+    impl Wake for LastWaker {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for LastWaker {
+        fn drop(&mut self) {
+            assert!(self.0.0.try_lock().is_ok(), "dropped under the lock of the board");
+        }
+    }
+
+    #[test]
+    fn a_reader_that_moves_to_another_task_may_be_the_last_that_knew_of_the_former_one() {
+        let board = Arc::new(Board::<()>::new());
+        let mut changes = CacheChanges::from_nothing(&board);
+        let mut waiting = Box::pin(board.wait_for(|_| true));
+        for waker in [Waker::from(Arc::new(LastWaker(Arc::clone(&board)))), Waker::noop().clone()] {
+            let mut cx = Context::from_waker(&waker);
+            assert!(changes.poll_change(&mut cx).is_pending() && waiting.as_mut().poll(&mut cx).is_pending());
+        }
     }
 }

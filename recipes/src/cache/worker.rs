@@ -98,7 +98,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
         board: Arc<Board<T>>,
         syncs: mpsc::UnboundedReceiver<SyncWaiter>,
     ) -> Self {
-        Self { sessions, mirror: Mirror::new(config, 0), board, syncs, waiting: Vec::new(), reply_size: 0 }
+        Self { sessions, mirror: Mirror::new(config), board, syncs, waiting: Vec::new(), reply_size: 0 }
     }
 
     pub(super) async fn run(mut self) {
@@ -156,12 +156,11 @@ impl<T: Send + Sync + 'static> Worker<T> {
             for item in items.drain(..) {
                 self.handle(link, item)?;
             }
-            loop {
-                match self.syncs.try_recv() {
-                    Ok(waiting) => self.waiting.push(waiting),
-                    Err(mpsc::error::TryRecvError::Empty) => break,
-                    Err(mpsc::error::TryRecvError::Disconnected) => return Err(Left::Unused),
-                }
+            while let Ok(waiting) = self.syncs.try_recv() {
+                self.waiting.push(waiting);
+            }
+            if self.syncs.is_closed() {
+                return Err(Left::Unused);
             }
             self.handle_timeouts(link);
             self.send(link);
@@ -398,10 +397,7 @@ impl Link {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        match (self.unreadable_at, self.busy_until) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        [self.unreadable_at, self.busy_until].into_iter().flatten().min()
     }
 }
 

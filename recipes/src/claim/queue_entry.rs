@@ -254,8 +254,7 @@ impl QueueEntry {
 
     async fn watch_children(&self) -> Result<Watch, LockError> {
         let (config, dir) = (&self.config, &self.nodes[0].dir);
-        let listed = config.retries().ask(|| config.client.get_children(dir).watch()).await;
-        match config.retries().if_exists(listed)? {
+        match config.retries().ask_if_exists(|| config.client.get_children(dir).watch()).await? {
             Some((_, _, watch)) => Ok(watch),
             None => Err(LockError::NodeDeleted { dir: dir.clone() }),
         }

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::sync::Arc;
 
+use super::format::FormatError;
 use crate::cache::CacheError;
 use crate::keep_node::KeepError;
 
@@ -38,13 +39,8 @@ pub enum DiscoveryError {
 }
 
 impl DiscoveryError {
-    pub(super) fn encode(error: serde_json::Error) -> Self {
-        Self::Encode(Arc::new(error))
-    }
-
-    pub(super) fn not_an_object() -> Self {
-        let reason: Box<dyn StdError + Send + Sync> = "a payload with a class must be an object".into();
-        Self::Encode(reason.into())
+    pub(super) fn encode(reason: impl Into<FormatError>) -> Self {
+        Self::Encode(reason.into().into())
     }
 
     pub(super) fn decode(error: serde_json::Error) -> Self {

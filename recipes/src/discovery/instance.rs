@@ -180,7 +180,7 @@ impl Payload {
         let plain = serde_json::to_string(payload).map_err(DiscoveryError::encode)?;
         let class = serde_json::to_string(class).map_err(DiscoveryError::encode)?;
         let Some(fields) = plain.strip_prefix('{') else {
-            return Err(DiscoveryError::not_an_object());
+            return Err(DiscoveryError::encode("a payload with a class must be an object"));
         };
         let comma = if fields == "}" { "" } else { "," };
         let raw = RawValue::from_string(format!("{{\"@class\":{class}{comma}{fields}"));

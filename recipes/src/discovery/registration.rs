@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
 use zoolet_client::internal::{SessionsExt as _, locked};
 use zoolet_client::{Acl, Sessions, Zxid};
 
@@ -109,7 +108,7 @@ impl Registration {
             instance.registration_time_utc = present.registration_time_utc;
         }
         let data = if is_same_node(&*self.format, &present, &instance) {
-            encode(&*self.format, &instance)
+            self.format.encode(&instance).map_err(DiscoveryError::encode)
         } else {
             Err(DiscoveryError::OtherNode { path: self.path().to_owned() })
         };
@@ -178,7 +177,7 @@ impl RegistrationBuilder {
         if instance.registration_time_utc == 0 {
             instance.registration_time_utc = sessions.clock().wall_millis();
         }
-        let data = encode(&*format, &instance)?;
+        let data = format.encode(&instance).map_err(DiscoveryError::encode)?;
         let node = format.node_name(&instance);
         for what in [&instance.name, &node] {
             if what.is_empty() || what.contains('/') {
@@ -190,10 +189,6 @@ impl RegistrationBuilder {
         let keep = if takeover { keep.takeover() } else { keep };
         Ok(Registration { keep: keep.start()?, format, instance: Mutex::new(instance) })
     }
-}
-
-fn encode(format: &dyn InstanceFormat, instance: &Instance) -> Result<Bytes, DiscoveryError> {
-    format.encode(instance).map_err(|reason| DiscoveryError::Encode(reason.into()))
 }
 
 fn is_same_node(format: &dyn InstanceFormat, one: &Instance, other: &Instance) -> bool {

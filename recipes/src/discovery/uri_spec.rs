@@ -1,6 +1,6 @@
 //! [`UriSpec`]: how the URI of an instance is put together.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
@@ -57,39 +57,36 @@ impl UriSpec {
     pub fn build(&self, instance: &Instance) -> String {
         let mut uri = String::new();
         for UriPart { value, variable } in &self.parts {
-            match (variable, value.as_str()) {
-                (false, text) => uri.push_str(text),
-                (true, variable) => push_variable(&mut uri, variable, instance),
+            match variable {
+                true => uri.push_str(&value_of(value, instance)),
+                false => uri.push_str(value),
             }
         }
         uri
     }
 }
 
-fn push_variable(uri: &mut String, variable: &str, instance: &Instance) {
-    let number = |uri: &mut String, port: Option<u16>| {
-        if let Some(port) = port {
-            // A String takes everything.
-            let _ = write!(uri, "{port}");
-        }
-    };
+/// The value of a variable; empty if it is unknown or absent.
+fn value_of<'i>(variable: &str, instance: &'i Instance) -> Cow<'i, str> {
+    let number = |port: Option<u16>| port.map(|port| port.to_string()).unwrap_or_default().into();
     match variable {
-        "scheme" => uri.push_str(if instance.ssl_port.is_some() { "https" } else { "http" }),
-        "name" => uri.push_str(&instance.name),
-        "id" => uri.push_str(&instance.id),
-        "address" => uri.push_str(&instance.address),
-        "port" => number(uri, instance.port),
-        "ssl-port" => number(uri, instance.ssl_port),
-        "registration-time-utc" => _ = write!(uri, "{}", instance.registration_time_utc),
-        "service-type" => uri.push_str(match instance.service_type {
-            ServiceType::Dynamic => "dynamic",
-            ServiceType::Static => "static",
-            ServiceType::Permanent => "permanent",
-            ServiceType::DynamicSequential => "dynamic_sequential",
-        }),
-        "[" => uri.push('{'),
-        "]" => uri.push('}'),
-        _ => {}
+        "scheme" if instance.ssl_port.is_some() => "https".into(),
+        "scheme" => "http".into(),
+        "name" => (&instance.name).into(),
+        "id" => (&instance.id).into(),
+        "address" => (&instance.address).into(),
+        "port" => number(instance.port),
+        "ssl-port" => number(instance.ssl_port),
+        "registration-time-utc" => instance.registration_time_utc.to_string().into(),
+        "service-type" => match instance.service_type {
+            ServiceType::Dynamic => "dynamic".into(),
+            ServiceType::Static => "static".into(),
+            ServiceType::Permanent => "permanent".into(),
+            ServiceType::DynamicSequential => "dynamic_sequential".into(),
+        },
+        "[" => "{".into(),
+        "]" => "}".into(),
+        _ => "".into(),
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState};
+use zoolet_client::{Client, ErrorCode, EventType, SessionState};
 
 use super::fenced::prove;
 use super::lock_state::{LockCommand, LockState, ReleaseWaiter};
 use crate::claim::Claim;
 use crate::config::{LockConfig, SuspendPolicy};
 use crate::error::LockError;
-use crate::requests::first_of;
+use crate::requests::{changed, first_of};
 use crate::state::{Grant, HoldState, LostReason, Released};
 
 /// The task of a held lock.
@@ -250,9 +250,9 @@ async fn follow_node(config: &LockConfig, node: &str, grant: &Grant) {
     loop {
         match config.retries().ask(|| config.client.get_data(node).watch()).await {
             Ok((_, stat, _)) if !grant.is_of(&stat) => return,
-            Ok((_, _, watch)) => match watch.changed().await {
-                Ok(event) if event.kind == EventType::NodeDeleted => return,
-                Ok(_) | Err(Error::WatchRemoved(_)) => {}
+            Ok((_, _, watch)) => match changed(watch).await {
+                Ok(Some(EventType::NodeDeleted)) => return,
+                Ok(_) => {}
                 Err(_) => break,
             },
             Err(error) if error.code() == Some(ErrorCode::NoNode) => return,

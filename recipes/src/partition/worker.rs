@@ -22,19 +22,15 @@ use crate::lock::Lock;
 use crate::over_sessions::hold_over_sessions;
 use crate::state::FencingToken;
 
-type SharePublisher = Arc<watch::Sender<PartitionProgress>>;
-
 pub(super) struct PartitionWorker<W> {
     sessions: Sessions,
     config: PartitionConfig,
     work: Arc<W>,
-    publish: SharePublisher,
+    publish: watch::Sender<PartitionProgress>,
     /// The tasks of the items of this member's share, and those that are ending.
     tasks: JoinSet<(Arc<str>, LockError)>,
     /// Those of the share.
     share: BTreeMap<Arc<str>, AbortHandle>,
-    /// From which the share was computed.
-    members: Arc<MemberWeights>,
 }
 
 impl<W, F> PartitionWorker<W>
@@ -48,9 +44,8 @@ where
         work: W,
         publish: watch::Sender<PartitionProgress>,
     ) -> Self {
-        let (work, publish) = (Arc::new(work), Arc::new(publish));
-        let (tasks, share, members) = (JoinSet::new(), BTreeMap::new(), Arc::default());
-        Self { sessions, config, work, publish, tasks, share, members }
+        let work = Arc::new(work);
+        Self { sessions, config, work, publish, tasks: JoinSet::new(), share: BTreeMap::new() }
     }
 
     /// Is a member until the handle is gone or another attempt at something would not help.
@@ -110,7 +105,7 @@ where
         // What is not ephemeral is no member, and would keep its share for ever.
         let members = snapshot.children(&dir).filter(|entry| entry.stat().ephemeral_owner != SessionId(0));
         let members = Arc::new(MemberWeights::new(members.map(|entry| entry.name().to_owned())));
-        if self.members == members {
+        if self.publish.borrow().share.members == members {
             return;
         }
         let is_own = |item: &&Arc<str>| members.owner(item) == Some(&self.config.member);
@@ -128,13 +123,12 @@ where
                 self.share.insert(item, task);
             }
         }
-        self.members = Arc::clone(&members);
         change_share(&self.publish, |share| share.members = members);
     }
 
     /// Holds an item, in a task that is aborted to give it up.
     fn hold(&mut self, item: Arc<str>) -> AbortHandle {
-        let (sessions, publish) = (self.sessions.clone(), Arc::clone(&self.publish));
+        let (sessions, publish) = (self.sessions.clone(), self.publish.clone());
         let (dir, acl) = (self.config.lock_dir(&item), self.config.acl.clone());
         let (member, work) = (self.config.member.clone(), Arc::clone(&self.work));
         let task = async move {
@@ -178,14 +172,14 @@ where
 
 /// An item that is published as held while the work on it runs.
 struct HeldItem {
-    publish: SharePublisher,
+    publish: watch::Sender<PartitionProgress>,
     item: Arc<str>,
 }
 
 impl HeldItem {
-    fn new(publish: &SharePublisher, item: Arc<str>, token: FencingToken) -> Self {
+    fn new(publish: &watch::Sender<PartitionProgress>, item: Arc<str>, token: FencingToken) -> Self {
         change_share(publish, |share| _ = share.items.insert(Arc::clone(&item), token));
-        Self { publish: Arc::clone(publish), item }
+        Self { publish: publish.clone(), item }
     }
 }
 

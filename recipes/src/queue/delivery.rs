@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Acl, Client, Error, ErrorCode, Multi, MultiWrite};
+use zoolet_client::{Client, Error, ErrorCode, Multi, MultiWrite};
 
 use super::error::QueueError;
 use super::names::{ItemName, QueueDirs, delayed_path, item_path};
@@ -46,7 +46,6 @@ pub struct Delivery {
 pub(super) struct HeldItem {
     pub(super) client: Client,
     pub(super) dirs: Arc<QueueDirs>,
-    pub(super) acl: Arc<[Acl]>,
     pub(super) item: String,
     pub(super) taken: String,
     pub(super) name: ItemName,
@@ -138,8 +137,8 @@ impl Delivery {
     }
 
     async fn move_to(&mut self, path: String) -> Result<(), QueueError> {
-        let HeldItem { client, acl, .. } = &self.held;
-        let create = client.create(path, self.data.clone()).sequential().acl(acl.to_vec());
+        let HeldItem { client, dirs, .. } = &self.held;
+        let create = client.create(path, self.data.clone()).sequential().acl(dirs.acl.clone());
         let create = MultiWrite::from(create);
         self.settle(vec![create]).await
     }
@@ -164,7 +163,7 @@ impl HeldItem {
         QueueError::NotHeld { item: self.item.clone() }
     }
 
-    fn retries(&self) -> RetryPolicy<'_, TicketError> {
+    pub(super) fn retries(&self) -> RetryPolicy<'_, TicketError> {
         RetryPolicy::until_session_ends(&self.client, &self.dirs.root)
     }
 

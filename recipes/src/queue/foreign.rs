@@ -151,7 +151,7 @@ impl Queue {
             let count = items.len().to_string();
             let client = txn.client().clone();
             let moved = items.into_iter().fold(txn.delete(path), |txn, data| {
-                txn.add(client.create(to, data).sequential().acl(self.0.acl.to_vec()))
+                txn.add(client.create(to, data).sequential().acl(self.0.dirs.acl.clone()))
             });
             Ok(moved.done(count))
         };

@@ -68,7 +68,6 @@ pub struct Queue(Arc<QueueHandle>);
 pub(super) struct QueueHandle {
     once: Once,
     dirs: Arc<QueueDirs>,
-    acl: Arc<[Acl]>,
     max_deliveries: Option<u32>,
     /// Among how many of the first items to choose: doubled after a collision with another taker, halved after none.
     width: AtomicUsize,
@@ -121,13 +120,12 @@ impl QueueBuilder {
     /// After a dropped future some of the directories may exist; the next call creates the rest.
     pub async fn open(self) -> Result<Queue, QueueError> {
         let Self { sessions, path, acl, max_deliveries } = self;
-        let dirs = QueueDirs::of(path);
-        let once = Once::new(&sessions, dirs.tickets.clone(), acl.clone());
+        let dirs = QueueDirs::of(path, acl);
+        let once = Once::new(&sessions, dirs.tickets.clone(), dirs.acl.clone());
         // The last that is created.
-        let (last, acl) = (&*dirs.dead, Arc::<[Acl]>::from(acl));
+        let (last, acl) = (&*dirs.dead, &dirs.acl);
         if once.ask(|client| async move { client.exists(last).await }).await?.is_none() {
             for dir in [&dirs.items, &dirs.taken, &dirs.delayed, &dirs.dead] {
-                let acl = &acl;
                 let create = |client: Client| async move {
                     let created = client.create(dir, "").acl(acl.to_vec()).parents().await;
                     none_if(&[ErrorCode::NodeExists], created)
@@ -136,7 +134,7 @@ impl QueueBuilder {
             }
         }
         let width = AtomicUsize::new(1);
-        Ok(Queue(Arc::new(QueueHandle { once, dirs: Arc::new(dirs), acl, max_deliveries, width })))
+        Ok(Queue(Arc::new(QueueHandle { once, dirs: Arc::new(dirs), max_deliveries, width })))
     }
 }
 

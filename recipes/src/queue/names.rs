@@ -10,12 +10,14 @@
 //!
 //! A priority has three digits, the lowest comes first. The numbers are those of sequential znodes.
 
+use zoolet_client::Acl;
+
 use crate::path::{child, digits};
 
 /// The lowest priority.
 pub(super) const LAST: u16 = 999;
 
-/// The paths of a queue's directories.
+/// The paths of a queue's directories, and the ACL of everything in them.
 #[derive(Debug)]
 pub(super) struct QueueDirs {
     pub(super) root: String,
@@ -24,13 +26,14 @@ pub(super) struct QueueDirs {
     pub(super) delayed: String,
     pub(super) dead: String,
     pub(super) tickets: String,
+    pub(super) acl: Vec<Acl>,
 }
 
 impl QueueDirs {
-    pub(super) fn of(root: String) -> Self {
+    pub(super) fn of(root: String, acl: Vec<Acl>) -> Self {
         let [items, taken, delayed, dead, tickets] =
             ["items", "taken", "delayed", "dead", "tickets"].map(|name| child(&root, name));
-        Self { root, items, taken, delayed, dead, tickets }
+        Self { root, items, taken, delayed, dead, tickets, acl }
     }
 }
 

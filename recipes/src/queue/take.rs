@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, Error, ErrorCode, MultiWrite, Watch};
+use zoolet_client::{Client, Error, ErrorCode, MultiWrite, Stat, Watch};
 
 use super::delivery::{Delivery, HeldItem, deliveries};
 use super::names::{DelayedName, ItemName, item_path};
@@ -139,7 +139,7 @@ impl<'q> Taker<'q> {
             let from = child(&self.queue.dirs.delayed, delayed);
             let Some((data, stat)) = self.read(&from).await? else { continue };
             let to = item_path(&self.queue.dirs.items, name.item.priority, name.item.deliveries);
-            let create = self.client.create(to, data).sequential().acl(self.queue.acl.to_vec());
+            let create = self.client.create(to, data).sequential().acl(self.queue.dirs.acl.clone());
             let multi = || {
                 self.client.multi().add(self.client.delete(&from).version(stat.version)).add(create.clone())
             };
@@ -149,7 +149,7 @@ impl<'q> Taker<'q> {
         Ok(!due.is_empty())
     }
 
-    async fn read(&self, path: &str) -> Result<Option<(Bytes, zoolet_client::Stat)>, Error> {
+    async fn read(&self, path: &str) -> Result<Option<(Bytes, Stat)>, Error> {
         if_exists(self.retries().ask(|| self.client.get_data(path)).await)
     }
 
@@ -163,7 +163,6 @@ impl<'q> Taker<'q> {
         let held = HeldItem {
             client: self.client.clone(),
             dirs: Arc::clone(&self.queue.dirs),
-            acl: Arc::clone(&self.queue.acl),
             taken: child(&self.queue.dirs.taken, item),
             item: path,
             name,
@@ -194,7 +193,7 @@ impl<'q> Taker<'q> {
     /// Moves an item that nobody holds to the dead ones.
     async fn bury(&self, held: &HeldItem, data: Bytes, past: u32) -> Result<(), Error> {
         let to = item_path(&self.queue.dirs.dead, held.name.priority, past);
-        let dead = self.client.create(to, data).sequential().acl(self.queue.acl.to_vec());
+        let dead = self.client.create(to, data).sequential().acl(self.queue.dirs.acl.clone());
         let dead = MultiWrite::from(dead);
         let multi = || {
             // The mark is there for a moment, so that this fails if somebody holds the item.
@@ -221,7 +220,7 @@ impl<'q> Taker<'q> {
 impl HeldItem {
     /// The ephemeral znode of the holder.
     fn mark(&self, guid: Bytes) -> MultiWrite {
-        self.client.create(&self.taken, guid).ephemeral().acl(self.acl.to_vec()).into()
+        self.client.create(&self.taken, guid).ephemeral().acl(self.dirs.acl.clone()).into()
     }
 
     /// Takes the item at its version; `None` if it is held or has changed.
@@ -253,7 +252,7 @@ impl HeldItem {
     /// Whether the mark is ours, after its reply was lost. A request of this session that was sent before is executed before
     /// this one, or never.
     async fn has_mark(&self, guid: &Bytes) -> Result<bool, Error> {
-        let mut retries = RetryPolicy::<TicketError>::until_session_ends(&self.client, &self.dirs.root);
+        let mut retries = self.retries();
         // The server of this connection may not have seen it yet.
         retries.ask(|| self.client.sync(&self.taken)).await?;
         let mark = if_exists(retries.ask(|| self.client.get_data(&self.taken)).await)?;

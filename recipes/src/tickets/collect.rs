@@ -104,8 +104,8 @@ impl Tickets {
         let mut retries = self.retries();
         let mut deleted = 0;
         loop {
-            let listed = retries.ask(|| self.client.get_children(&path)).await;
-            let Some((names, _)) = retries.if_exists(listed)? else { return Ok(deleted) };
+            let listed = retries.ask_if_exists(|| self.client.get_children(&path)).await?;
+            let Some((names, _)) = listed else { return Ok(deleted) };
             let old: Vec<_> = names.iter().filter(|name| !kept.contains(*name)).collect();
             let outcome = match old.is_empty() {
                 true if !names.is_empty() => return Ok(deleted),

@@ -167,9 +167,9 @@ impl Tickets {
         let mut pending = Vec::new();
         for ticket in self.pending_tickets(&mut retries).await? {
             let path = self.index_path(&ticket);
-            let read = retries.ask(|| self.client.get_data(&path)).await;
+            let read = retries.ask_if_exists(|| self.client.get_data(&path)).await?;
             // If it does not exist, it was finished meanwhile.
-            let Some((params, _)) = retries.if_exists(read)? else { continue };
+            let Some((params, _)) = read else { continue };
             let record = self.read(&ticket, &mut retries).await?;
             if let Some((TicketRecord { state: RecordState::Pending, token, .. }, _)) = record {
                 pending.push(PendingTicket { ticket, params, token });
@@ -183,8 +183,8 @@ impl Tickets {
         &self,
         retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<Vec<Ticket>, TicketError> {
-        let listed = retries.ask(|| self.client.get_children(self.pending_path())).await;
-        let Some((names, _)) = retries.if_exists(listed)? else { return Ok(Vec::new()) };
+        let listed = retries.ask_if_exists(|| self.client.get_children(self.pending_path())).await?;
+        let Some((names, _)) = listed else { return Ok(Vec::new()) };
         let mut tickets: Vec<Ticket> = names.iter().filter_map(|name| name.parse().ok()).collect();
         tickets.sort_unstable();
         Ok(tickets)

@@ -156,8 +156,8 @@ impl Tickets {
         retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<Option<(TicketRecord, i32)>, TicketError> {
         let path = self.record_path(ticket);
-        let read = retries.ask(|| self.client.get_data(&path)).await;
-        let Some((data, stat)) = retries.if_exists(read)? else { return Ok(None) };
+        let read = retries.ask_if_exists(|| self.client.get_data(&path)).await?;
+        let Some((data, stat)) = read else { return Ok(None) };
         let record = TicketRecord::decode(&data).ok_or(TicketError::Foreign { path })?;
         Ok(Some((record, stat.version)))
     }

@@ -116,7 +116,6 @@ pub(super) struct Mirror<T> {
     /// Znodes whose children were neither listed nor announced by events since their creation.
     unlisted: BTreeSet<Arc<str>>,
     unreadable: BTreeMap<Arc<str>, UnreadableReason>,
-    unreadable_changed: bool,
     /// The next znode of the base to compare comes after this. `None` if all are.
     cursor: Option<Bound<Arc<str>>>,
     /// The pzxid of each znode whose children have changed since its Stat was read; 0 if unknown. Those as of the base, and
@@ -136,7 +135,7 @@ pub(super) struct Mirror<T> {
 }
 
 impl<T> Mirror<T> {
-    pub(super) fn new(config: MirrorConfig<T>, epoch: u64) -> Self {
+    pub(super) fn new(config: MirrorConfig<T>) -> Self {
         Self {
             config,
             style: WatchStyle::Tree,
@@ -148,7 +147,6 @@ impl<T> Mirror<T> {
             queue: VecDeque::new(),
             unlisted: BTreeSet::new(),
             unreadable: BTreeMap::new(),
-            unreadable_changed: false,
             cursor: None,
             base_pzxids: HashMap::new(),
             pzxids: HashMap::new(),
@@ -156,7 +154,7 @@ impl<T> Mirror<T> {
             unlabelled: false,
             asks_label: false,
             armed: false,
-            epoch,
+            epoch: 0,
             stale_since: None,
         }
     }
@@ -179,7 +177,6 @@ impl<T> Mirror<T> {
         self.nodes = base.as_ref().map_or_else(Nodes::new_sync, |base| base.nodes.clone());
         self.bytes = base.as_ref().map_or(0, |base| base.bytes);
         self.unreadable = base.as_ref().map_or_else(BTreeMap::new, |base| (*base.unreadable).clone());
-        self.unreadable_changed = false;
         self.touched.clear();
         self.outstanding.clear();
         self.queue.clear();
@@ -206,7 +203,7 @@ impl<T> Mirror<T> {
     /// Reads again what could not be read.
     pub(super) fn ask_for_unreadable(&mut self) {
         for path in self.unreadable.keys().cloned().collect::<Vec<_>>() {
-            self.find(path);
+            self.ask_data(&path);
         }
     }
 

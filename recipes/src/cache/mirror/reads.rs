@@ -166,7 +166,8 @@ impl<T> Mirror<T> {
             self.pzxids.remove(path);
         }
         if self.unreadable.remove(path).is_some() {
-            self.unreadable_changed = true;
+            // Nor are its children known.
+            self.unlisted.insert(Arc::clone(path));
         }
         // With one watch per znode, a child watch is set by listing, also where there is no child. Under a recursive watch the
         // children of a znode that was created under it come by events.
@@ -231,14 +232,11 @@ impl<T> Mirror<T> {
     }
 
     fn cannot_read(&mut self, path: &Arc<str>, read: &Read, reason: UnreadableReason) {
-        if self.unreadable.insert(Arc::clone(path), reason) != Some(reason) {
-            self.unreadable_changed = true;
-        }
-        // Its children are listed when its data has been read again.
-        self.unlisted.insert(Arc::clone(path));
+        self.unreadable.insert(Arc::clone(path), reason);
         if !matches!(read, Read::List(_)) {
-            // What it was may not be what it is.
+            // What it was may not be what it is. It counts all the same.
             self.remove_one(path);
+            self.unlisted.insert(Arc::clone(path));
         }
     }
 
@@ -248,14 +246,13 @@ impl<T> Mirror<T> {
             self.remove_one(gone);
         }
         self.unlisted.remove(path);
-        self.unreadable_changed |= self.unreadable.remove(path).is_some();
+        self.unreadable.remove(path);
         let below = range_below(path);
         for path in self.unlisted.range(below.clone()).cloned().collect::<Vec<_>>() {
             self.unlisted.remove(&path);
         }
         for path in self.unreadable.range(below).map(|(path, _)| Arc::clone(path)).collect::<Vec<_>>() {
             self.unreadable.remove(&path);
-            self.unreadable_changed = true;
         }
     }
 
@@ -295,5 +292,34 @@ impl<T> Mirror<T> {
             return Err(CacheError::TooMuchData { root: root(), max: *max_bytes });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Decoder;
+    use super::*;
+    use crate::cache::scope::Scope;
+
+    #[test]
+    fn a_znode_whose_children_cannot_be_listed_counts_once() {
+        let scope = Scope { root: "/r".into(), max_depth: usize::MAX, filter: None, skip_system: false };
+        let decode: Decoder<()> = Arc::new(|_, _| Ok(()));
+        let config = MirrorConfig { scope, decode, reads_data: true, max_nodes: 1, max_bytes: 0 };
+        let mut mirror = Mirror::new(config);
+        mirror.begin(WatchStyle::Tree);
+        mirror.armed();
+        for zxid in 1..3 {
+            while let Some(read) = mirror.next_read() {
+                let reply = match read {
+                    Read::List(_) => ReadReply::Unreadable(UnreadableReason::TooLarge),
+                    _ => ReadReply::Data(&[], Stat { num_children: 1, ..Stat::default() }),
+                };
+                mirror.reply(&read, Some(Zxid(zxid)), reply).expect("one znode");
+            }
+            let (snapshot, _) = mirror.snapshot().expect("all is read");
+            assert_eq!((snapshot.len(), snapshot.unreadable().count()), (1, 1));
+            mirror.ask_for_unreadable();
+        }
     }
 }

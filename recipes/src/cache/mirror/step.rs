@@ -21,18 +21,16 @@ impl<T> Mirror<T> {
         if !is_settled || is_behind {
             return None;
         }
-        let is_unchanged = self.touched.is_empty() && !self.unreadable_changed && self.stale_since.is_none();
-        if self
-            .base
-            .as_ref()
-            .is_some_and(|base| is_unchanged && base.as_of == self.frontier && base.epoch == self.epoch)
-        {
-            return None;
-        }
         let unreadable = match self.working_base() {
-            Some(base) if !self.unreadable_changed => Arc::clone(&base.unreadable),
+            Some(base) if *base.unreadable == self.unreadable => Arc::clone(&base.unreadable),
             _ => Arc::new(self.unreadable.clone()),
         };
+        let is_same = |base: &Arc<Snapshot<T>>| {
+            base.as_of == self.frontier && Arc::ptr_eq(&base.unreadable, &unreadable)
+        };
+        if self.touched.is_empty() && self.stale_since.is_none() && self.working_base().is_some_and(is_same) {
+            return None;
+        }
         let new = Arc::new(Snapshot {
             nodes: self.nodes.clone(),
             as_of: self.frontier,
@@ -62,7 +60,6 @@ impl<T> Mirror<T> {
                 self.base_pzxids.remove(&path);
             }
         }
-        self.unreadable_changed = false;
         self.stale_since = None;
         self.base = Some(Arc::clone(&new));
         Some((new, changes))

@@ -329,7 +329,7 @@ impl Play {
         let board = Arc::new(Board::new());
         Self {
             model: Model::new(release, dice.fork()),
-            mirror: Mirror::new(config, 0),
+            mirror: Mirror::new(config),
             readers: vec![(CacheChanges::from_nothing(&board), BTreeMap::new())],
             board,
             connected: false,
