@@ -230,6 +230,12 @@ await check('setting a text keeps its line ends', { url: writing, hash: '/znodes
   assert.deepEqual([atob(data.base64), after.version], ['a\r\nb', stat.version + 2]);
 });
 
+await check('a link to no view shows the tree, and one to no session all of them', { hash: '/constructor' }, async page => {
+  await page.until("!document.querySelector('#view-znodes').hidden");
+  await page.eval("location.hash = '#/sessions?0x' + 'f'.repeat(17)");
+  await page.until("document.querySelector('#sessions table')", 'the sessions');
+});
+
 await check('load is plotted', { hash: '/load' }, async page => {
   await page.until("document.querySelectorAll('.plot .line').length >= 8", 'lines', 15);
   assert.ok(await page.eval("Number(document.querySelector('.plot b').textContent) > 0"), 'requests a second');

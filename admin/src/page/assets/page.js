@@ -135,7 +135,7 @@ let current = null;
 
 function route() {
   const [, name, rest] = location.hash.match(/^#\/([a-z]+)(.*)$/) ?? [];
-  const view = name in views ? name : 'znodes';
+  const view = Object.hasOwn(views, name) ? name : 'znodes';
   if (current !== view) {
     if (current) views[current].leave?.();
     current = view;
@@ -855,7 +855,7 @@ function drawPaths(title, list) {
 const sessionColumns = [['Session', 'fix'], ['State', 'fix'], ['Address', 'fix'], ['Connected for', 'num'], ['Timeout', 'num'], ['Expires', 'num'], ['Ephemerals', 'num'], ['Watches', 'num']];
 
 async function refreshSessions() {
-  const wanted = location.hash.match(/^#\/sessions\?(0x[0-9a-f]+)$/)?.[1];
+  const wanted = location.hash.match(/^#\/sessions\?(0x[0-9a-f]{1,16})$/)?.[1];
   if (wanted) { opened.add(wanted); history.replaceState(null, '', '#/sessions'); }
   const page = await ask('sessions', { open: [...opened].slice(-20).join(',') });
   const details = await Promise.all(page.sessions.filter(session => opened.has(session.id)).map(async session =>
