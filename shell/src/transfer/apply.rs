@@ -128,6 +128,12 @@ pub(super) async fn apply(
     let mut surplus = Vec::new();
     while let Some((below, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
         let path = placed(to, &below);
+        // The root comes first. Only an ephemeral is left out of the source.
+        if what.delete && below.as_str() == "/" && matches!(difference, Difference::OnlyRight) {
+            let message =
+                format!("the source is an ephemeral, which is not copied: {} would be deleted", shown(&path));
+            return Err(shell.fail(ExitReason::Conflict, message));
+        }
         if !applied.count(&path, &difference, what) {
             continue;
         }

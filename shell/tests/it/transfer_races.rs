@@ -102,6 +102,16 @@ async fn a_mirror_that_would_be_refused_is_refused_before_the_question() {
 }
 
 #[tokio::test]
+async fn a_mirror_of_an_ephemeral_does_not_delete_the_target() {
+    let zk = TestServer::builder().znode("/m/a", "").start().await.unwrap();
+    let client = zk.client().await;
+    client.create("/e", "").ephemeral().await.unwrap();
+    let (reason, message) = run_on(&client, "mirror -y /e /m").await.failed();
+    assert_eq!(reason, ExitReason::Conflict, "{message}");
+    assert!(client.exists("/m/a").await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn an_export_does_not_write_a_znode_without_its_acl() {
     let zk = TestServer::builder().znode("/t/a", "").start().await.unwrap();
     zk.faults().on(op(OpCode::GetAcl).path("/t/a").nth(1)).fail(ErrorCode::NoNode).unwrap();
