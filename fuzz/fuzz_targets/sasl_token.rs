@@ -16,7 +16,11 @@ fuzz_target!(|data: &[u8]| {
     // As the challenge of another server.
     if let Ok(response) = respond(data, "bob", PASSWORD, "cnonce") {
         assert!(!response.is_confirmed_by(data));
-        let has_password = |text: &[u8]| text.windows(PASSWORD.len()).any(|text| text == PASSWORD.as_bytes());
+        // A challenge that has it, by chance, may have it with backslashes.
+        let has_password = |text: &[u8]| {
+            let text: Vec<_> = text.iter().copied().filter(|byte| *byte != b'\\').collect();
+            text.windows(PASSWORD.len()).any(|text| text == PASSWORD.as_bytes())
+        };
         assert!(has_password(data) || !has_password(response.token()));
     }
 
