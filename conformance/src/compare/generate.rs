@@ -152,7 +152,8 @@ impl Generator {
         let mut requests = vec![first(self)];
         if self.one_in(6) && !self.has_enforced_quotas() {
             for _ in 0..self.random.random_range(1..6) {
-                let next = self.of(&[Self::write, Self::read, Self::multi, Self::watch]);
+                let next =
+                    self.of::<fn(&mut Self) -> String>(&[Self::write, Self::read, Self::multi, Self::watch]);
                 requests.push(next(self));
             }
         }
