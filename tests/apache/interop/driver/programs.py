@@ -114,7 +114,7 @@ class Program:
             self._process = children.start([*command, hosts], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                            stderr=stderr)
         self.name = name
-        self._answers = collections.defaultdict(queue.Queue)
+        self._answers = {}
         self._closed = collections.Counter()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -122,7 +122,7 @@ class Program:
     def _read(self):
         for line in self._process.stdout:
             verb, who, *rest = line.decode(errors="replace").rstrip("\n").split(" ", 2)
-            self._answers[who].put((verb, rest[0] if rest else ""))
+            self.answers(who).put((verb, rest[0] if rest else ""))
 
     def contender(self, number):
         """The contender of this number. One that was closed has a successor of another name, as it may still have
@@ -137,7 +137,8 @@ class Program:
         self._process.stdin.flush()
 
     def answers(self, who):
-        return self._answers[who]
+        # Atomic, as that of a defaultdict is not: the reader and the driver may both ask for it first.
+        return self._answers.setdefault(who, queue.Queue())
 
     def end(self):
         children.end(self._process)
