@@ -11,7 +11,7 @@ mod conform_failing;
 mod conform_hostile;
 mod conform_undecided;
 mod data;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "tls", feature = "admin"))]
 mod deployments;
 mod durable;
 mod health;
@@ -19,6 +19,7 @@ mod logging;
 mod packaging;
 #[cfg(feature = "tls")]
 mod relay;
+#[cfg(all(feature = "tls", feature = "admin"))]
 mod secure;
 mod serve;
 mod settings;
