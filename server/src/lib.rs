@@ -36,6 +36,7 @@ mod observer;
 mod own_thread;
 mod server;
 mod shared;
+mod start;
 
 pub use auth::{JaasError, SaslUsers};
 pub use bus::feed::{RecentTxn, RecentTxns, TxnStep};

@@ -165,6 +165,12 @@ impl Server {
     }
 }
 
+impl From<&Server> for Observer {
+    fn from(server: &Server) -> Self {
+        server.observer()
+    }
+}
+
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("addrs", &self.shared.addrs).finish_non_exhaustive()

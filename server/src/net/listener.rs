@@ -9,20 +9,10 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 
 use crate::error::StartError;
+use crate::net::PortKind;
 use crate::net::flow::limits::ACCEPT_PAUSE;
 use crate::net::stream::{Link, Transport};
 use crate::shared::Shared;
-
-/// What connections on a port speak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PortKind {
-    Plain,
-    #[cfg(feature = "tls")]
-    Tls,
-    /// Either, by the first bytes.
-    #[cfg(feature = "tls")]
-    Unified,
-}
 
 /// Listens on each of the addresses: the first that it resolves to and that this machine has. No socket accepts a
 /// connection before all are bound, as a client that connects must be answered. Returns the addresses with the actual ports as well.

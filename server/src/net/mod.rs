@@ -16,3 +16,14 @@ pub(crate) mod stream;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod turns;
+
+/// What connections on a port speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PortKind {
+    Plain,
+    #[cfg(feature = "tls")]
+    Tls,
+    /// Either, by the first bytes.
+    #[cfg(feature = "tls")]
+    Unified,
+}

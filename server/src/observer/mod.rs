@@ -28,7 +28,6 @@ use crate::durable::{DirectorySizes, LastSnapshot};
 use crate::engine::Engine;
 use crate::metrics::{AdminCounts, ServerMetrics};
 use crate::net::flow::limits::LISTED;
-use crate::server::Server;
 use crate::shared::Shared;
 
 pub use backup::{RestoreError, StateRestore, TakenSnapshot};
@@ -68,7 +67,8 @@ impl Observer {
         shared.is_durable().await.then_some(summary)
     }
 
-    /// What [`Server::metrics`] returns: it waits for nothing, also if the disk answers nothing, and so may show what is not durable.
+    /// What [`Server::metrics`](crate::Server::metrics) returns: it waits for nothing, also if the disk answers nothing, and so may
+    /// show what is not durable.
     pub fn metrics(&self) -> Option<ServerMetrics> {
         Some(self.shared()?.metrics(0))
     }
@@ -80,7 +80,7 @@ impl Observer {
         }
     }
 
-    /// Does what [`Server::measure`] does.
+    /// Does what [`Server::measure`](crate::Server::measure) does.
     #[cfg(feature = "metrics")]
     pub fn measure(&self) {
         if let Some(shared) = self.shared() {
@@ -173,12 +173,6 @@ impl Observer {
 
     fn shared(&self) -> Option<Arc<Shared>> {
         self.shared.upgrade().filter(|shared| !shared.stop.is_cancelled())
-    }
-}
-
-impl From<&Server> for Observer {
-    fn from(server: &Server) -> Self {
-        server.observer()
     }
 }
 

@@ -11,8 +11,8 @@ use tokio::task::yield_now;
 use zoolet_tls::tokio_rustls::TlsAcceptor;
 use zoolet_tls::tokio_rustls::server::TlsStream;
 
-use crate::net::listener::PortKind;
-use crate::net::tls::TlsPorts;
+use crate::net::PortKind;
+use crate::net::tls::ports::TlsPorts;
 use crate::net::tls::slots::HandshakeSlot;
 use crate::net::tls::socket::{Spoken, TlsSocket};
 use crate::net::tls::stream::TlsTransport;

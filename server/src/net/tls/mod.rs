@@ -5,6 +5,7 @@
 
 mod frame_records;
 mod handshake;
+mod ports;
 mod slots;
 mod socket;
 mod stream;
@@ -15,47 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use zoolet_tls::{LiveTls, ServerTls};
 
-use crate::config::TlsConfig;
-use crate::error::StartError;
+use crate::net::PortKind;
 use crate::net::close::linger;
-use crate::net::flow::limits::{HANDSHAKE_TIME, HANDSHAKES, LINGER};
-use crate::net::listener::PortKind;
-use crate::net::rate_limited_warning::RateLimitedWarning;
+use crate::net::flow::limits::{HANDSHAKE_TIME, LINGER};
 use crate::net::registry::ConnectionPermit;
 use crate::net::stream::Link;
 use crate::net::tls::handshake::{Opened, Refusal};
-use crate::net::tls::slots::{HandshakeSlot, HandshakeSlots};
+pub(crate) use crate::net::tls::ports::TlsPorts;
+use crate::net::tls::slots::HandshakeSlot;
 use crate::shared::Shared;
-
-/// What the ports with TLS of a server share.
-pub(crate) struct TlsPorts {
-    pub(crate) live: Arc<LiveTls<ServerTls>>,
-    pub(crate) slots: Arc<HandshakeSlots>,
-    /// Whose turn it is to compute for a handshake. A thousand that were ready at once would keep every other task of the thread
-    /// waiting for as many signatures.
-    turns: Arc<Semaphore>,
-    /// Connections that had no slot or lost it, and handshakes that have failed.
-    refused: RateLimitedWarning,
-    failed: RateLimitedWarning,
-}
-
-impl TlsPorts {
-    /// Reads the files of the settings, if there are any.
-    pub(crate) async fn load(config: TlsConfig) -> Result<Option<Self>, StartError> {
-        let Some(settings) = config.settings else { return Ok(None) };
-        Ok(Some(Self {
-            live: LiveTls::open(settings).await?,
-            slots: Arc::new(HandshakeSlots::new(config.max_handshakes.unwrap_or(HANDSHAKES))),
-            turns: Arc::new(Semaphore::new(1)),
-            refused: RateLimitedWarning::default(),
-            failed: RateLimitedWarning::default(),
-        }))
-    }
-}
 
 /// Takes a connection that was accepted on a port with TLS.
 pub(crate) fn accept(

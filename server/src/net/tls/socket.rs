@@ -11,8 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
 
 use crate::locked::locked;
+use crate::net::PortKind;
 use crate::net::flow::limits::MAX_HANDSHAKE;
-use crate::net::listener::PortKind;
 use crate::net::stream::Transport;
 use crate::net::tls::slots::SlotState;
 

@@ -1,0 +1,38 @@
+//! [`TlsPorts`].
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use zoolet_tls::{LiveTls, ServerTls};
+
+use crate::config::TlsConfig;
+use crate::error::StartError;
+use crate::net::flow::limits::HANDSHAKES;
+use crate::net::rate_limited_warning::RateLimitedWarning;
+use crate::net::tls::slots::HandshakeSlots;
+
+/// What the ports with TLS of a server share.
+pub(crate) struct TlsPorts {
+    pub(crate) live: Arc<LiveTls<ServerTls>>,
+    pub(crate) slots: Arc<HandshakeSlots>,
+    /// Whose turn it is to compute for a handshake. A thousand that were ready at once would keep every other task of the thread
+    /// waiting for as many signatures.
+    pub(crate) turns: Arc<Semaphore>,
+    /// Connections that had no slot or lost it, and handshakes that have failed.
+    pub(crate) refused: RateLimitedWarning,
+    pub(crate) failed: RateLimitedWarning,
+}
+
+impl TlsPorts {
+    /// Reads the files of the settings, if there are any.
+    pub(crate) async fn load(config: TlsConfig) -> Result<Option<Self>, StartError> {
+        let Some(settings) = config.settings else { return Ok(None) };
+        Ok(Some(Self {
+            live: LiveTls::open(settings).await?,
+            slots: Arc::new(HandshakeSlots::new(config.max_handshakes.unwrap_or(HANDSHAKES))),
+            turns: Arc::new(Semaphore::new(1)),
+            refused: RateLimitedWarning::default(),
+            failed: RateLimitedWarning::default(),
+        }))
+    }
+}
