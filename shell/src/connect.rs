@@ -16,9 +16,7 @@ use zoolet_client::tls::{ClientTls, Store};
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
 
 use crate::address::split_chroot;
-#[cfg(feature = "tls")]
-use crate::clusters::NamedCluster;
-use crate::clusters::named_cluster;
+use crate::clusters::{NamedCluster, named_cluster};
 use crate::dial::Dial;
 use crate::failure::ShellError;
 use crate::shell::{Connected, OtherServers};
@@ -86,17 +84,17 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl ConnectArguments {
-    /// As without flags, for an address. A name brings what its file says.
-    pub(crate) fn to(address: &str) -> Result<Self, ShellError> {
-        let without_flags = Self {
-            server: String::new(),
+    /// As without flags, for servers that a relay reaches: with what the file of clusters says of them, but for TLS, which the relay
+    /// speaks.
+    pub(crate) fn relayed(address: &str, cluster: &NamedCluster) -> Self {
+        Self {
+            server: address.to_owned(),
             timeout: DEFAULT_TIMEOUT,
-            auth_file: None,
-            read_only: false,
+            auth_file: cluster.file("auth-file", &None),
+            read_only: cluster.is_set("read-only"),
             #[cfg(feature = "tls")]
             tls: TlsArguments::default(),
-        };
-        without_flags.at(address)
+        }
     }
 
     /// The same for another address. A name brings what its file says; flags that are given come first.

@@ -221,7 +221,7 @@ fn wait_for_znode(
         let shown = format!("{}{}", place.hosts.join(","), place.chroot);
         let (mut out, mut notes) = (std::io::stdout(), std::io::stderr());
         let io = zoolet_shell::ShellIo::new(&mut out, &mut notes);
-        Ok(wait.run_at(&server, &shown, as_json, io).await?)
+        Ok(wait.run_at(&server, &shown, &place.cluster, as_json, io).await?)
     });
     runtime.shutdown_background();
     outcome.map(|()| ExitCode::SUCCESS)

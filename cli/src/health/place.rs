@@ -27,7 +27,7 @@ pub(super) struct Place {
     is_tls: bool,
     /// What the file of clusters says of a name; nothing if there is none.
     #[cfg(feature = "shell")]
-    cluster: NamedCluster,
+    pub(super) cluster: NamedCluster,
 }
 
 impl Place {

@@ -131,6 +131,27 @@ fn a_server_for_tls_alone_is_asked_by_the_name_of_its_cluster() {
     }
 }
 
+#[cfg(feature = "shell")]
+#[test]
+fn a_wait_for_a_znode_authenticates_by_what_the_name_of_the_cluster_says() {
+    let (jaas, required) = (config(JAAS), config("sessionRequireClientSASLAuth=true\n"));
+    let path = |file: &tempfile::NamedTempFile| file.path().display().to_string();
+    let server = Running::start(&[BIND, &["--jaas", &path(&jaas), "--config", &path(&required)]].concat());
+    let (credentials, folder) = (config("sasl:bob:hush-bob\n"), tempfile::tempdir().unwrap());
+    let clusters =
+        format!("us = {0}\nanybody = {0}\nus.auth-file = {1}\n", server.addrs[0], path(&credentials));
+    fs::create_dir(folder.path().join("zoolet")).unwrap();
+    fs::write(folder.path().join("zoolet/clusters"), clusters).unwrap();
+    for (name, code) in [("@us", 0), ("@anybody", 3)] {
+        let output = std::process::Command::new(BINARY)
+            .args(["wait", name, "--znode", "/zookeeper", "--timeout", "30s"])
+            .env("XDG_CONFIG_HOME", folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 #[test]
 fn a_hangup_reloads_certificates_and_a_broken_file_leaves_the_old_one() {
     let authority = Authority::new();

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 use zoolet_client::{Error, Sessions, Stat};
 
 use crate::answer::{Answer, ShellIo};
+use crate::clusters::NamedCluster;
 use crate::connect::{ConnectArguments, interval};
 use crate::dial::Dial;
 use crate::failure::{ExitReason, ShellError};
@@ -35,8 +36,8 @@ pub struct ZnodeWait {
 }
 
 impl ZnodeWait {
-    /// Waits in sessions of its own, with the credentials of the environment. The answer goes to `io`; messages name the server as
-    /// `shown_server`, which may be reached at another address.
+    /// Waits in sessions of its own, with the credentials that the file of clusters names for `cluster`, else those of the environment.
+    /// The answer goes to `io`; messages name the server as `shown_server`, which may be reached at another address.
     ///
     /// # Errors
     /// `Absent` if the time is over, `Unreachable` if no server was asked in that time, `Refused` if the servers let nobody look.
@@ -44,12 +45,13 @@ impl ZnodeWait {
         &self,
         server: &str,
         shown_server: &str,
+        cluster: &NamedCluster,
         is_json: bool,
         io: ShellIo<'_>,
     ) -> Result<(), ShellError> {
         let (server_name, dial) = (shown_server.to_owned(), Dial::default());
         let mut answer = Answer { io, server: server_name, dial, command: "wait", json: is_json };
-        let place = ConnectArguments::to(server)?;
+        let place = ConnectArguments::relayed(server, cluster);
         let sessions = place.sessions(&place, OtherServers::Same);
         let sessions = sessions.map_err(|error| answer.failed(&error))?;
         self.wait(&mut answer, &sessions, &resolve("/", &self.path)).await
