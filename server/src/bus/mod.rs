@@ -1,4 +1,4 @@
-//! [`Bus`]: the state machine, and the way from its messages to the connections.
+//! [`Bus`]: the state machine with its connections. Inputs are executed here; [`deliver`] has the way of their effects.
 
 use std::mem;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! [`TlsPorts`].
+//! [`TlsPorts`]: what the handshakes on the ports of a server share.
 
 use std::sync::Arc;
 
