@@ -115,7 +115,8 @@ async fn zero_is_refused_because_it_would_open_a_new_session() {
 #[tokio::test(start_paused = true)]
 async fn the_password_is_not_in_debug_output() {
     let (zk, _peer, _listener) = connected_with(resuming()).await;
+    // As text, and as a list of numbers: the first alone may stand in a time.
     for shown in [format!("{:?}", resuming()), format!("{zk:?}"), format!("{:?}", zk.session_password())] {
-        assert!(!shown.contains("sixteen") && !shown.contains("115"), "{shown}");
+        assert!(!shown.contains("sixteen") && !shown.contains("115, 105"), "{shown}");
     }
 }
