@@ -184,8 +184,10 @@ impl Starter {
             None => target_dir()?.join("dist").join("zoolet"),
         };
         if !binary.exists() {
-            let message =
-                format!("no {}; build it with `cargo build --profile dist -p zoolet-cli`", binary.display());
+            let message = format!(
+                "no {}; build it with `cargo build --profile dist -p zoolet-cli --features full`",
+                binary.display()
+            );
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
         let mut command = Command::new(binary);

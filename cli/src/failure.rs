@@ -49,45 +49,18 @@ pub(crate) enum Failure {
     NoSuchZnode { path: String },
     #[error("there is no transaction {at}: the last one is {last}")]
     NoSuchTransaction { at: Zxid, last: Zxid },
-    #[error("cannot judge {0}")]
-    Conform(#[from] zoolet_conformance::RunError),
-    #[error(transparent)]
-    Capture(#[from] zoolet_conformance::CaptureError),
-    #[error(transparent)]
-    Cases(#[from] zoolet_conformance::SyntaxError),
     #[error("cannot {action} {}: {source}", .file.display())]
     File { action: &'static str, file: PathBuf, source: io::Error },
-    #[error("no case is called {}: names are GROUP/CASE, and `zoolet conform --list` shows them", quoted(.only))]
-    NoSuchCase { only: String },
-    #[error(
-        "no case is left: those that match are for another --profile, or for servers with settings (--with, --super)"
-    )]
-    NoCaseLeft,
-    #[error("no scenario is called {}: see `zoolet conform --client --list`", quoted(.only))]
-    NoSuchScenario { only: String },
-    #[error(
-        "--client needs the command of a program that uses ZooKeeper, after `--`: zoolet conform --client -- COMMAND {{}}"
-    )]
-    NoCommand,
-    #[error(transparent)]
-    Client(#[from] zoolet_conformance::ClientError),
-    #[error("{doing}{error}{}", if .error.may_be_starting() { *.hint } else { "" })]
-    NotServing { doing: &'static str, error: zoolet_conformance::RunError, hint: &'static str },
     #[error("{address} must be HOST:PORT,HOST:PORT, or @NAME of a cluster in the file of clusters")]
     Servers { address: String },
+    #[cfg(feature = "conformance")]
+    #[error(transparent)]
+    Kit(#[from] crate::kit::KitFailure),
     #[cfg(feature = "shell")]
     #[error(transparent)]
     Shell(#[from] zoolet_shell::ShellError),
     #[error("{address} does not serve: {trouble}")]
     Unhealthy { address: String, trouble: Trouble },
-    #[error("too little was done to judge: {0}")]
-    Undecided(String),
-    #[error("not all that was created could be removed: {left}")]
-    NotCleanedUp { left: String },
-    #[error("interrupted before everything was judged")]
-    Interrupted { code: u8 },
-    #[error("{cause}; {left}")]
-    LeftBehind { cause: Box<Self>, left: String },
     #[error("cannot write to stdout: {0}")]
     Output(io::Error),
     #[error("cannot {action}: {source}")]
@@ -108,9 +81,9 @@ impl Failure {
     /// The exit code of the process.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Interrupted { code } => *code,
-            Self::LeftBehind { cause, .. } => cause.code(),
             Self::Several(all) => all.iter().map(Self::code).max().unwrap_or(MISTAKE),
+            #[cfg(feature = "conformance")]
+            Self::Kit(failure) => failure.code(),
             #[cfg(feature = "shell")]
             Self::Shell(error) => error.reason().code(),
             // The verdict was not read to its end.

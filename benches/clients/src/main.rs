@@ -172,7 +172,10 @@ fn start(binary: &PathBuf) -> Outcome<(Server, String)> {
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| {
-            format!("{}: {error}; `cargo build --profile dist -p zoolet-cli` builds it", binary.display())
+            format!(
+                "{}: {error}; `cargo build --profile dist -p zoolet-cli --features full` builds it",
+                binary.display()
+            )
         })?;
     let server = Server(child);
     for _ in 0..100 {

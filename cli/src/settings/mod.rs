@@ -7,7 +7,7 @@ mod flags;
 mod http;
 #[cfg(all(feature = "admin", feature = "tls"))]
 mod https;
-#[cfg(all(test, feature = "tls", feature = "admin"))]
+#[cfg(test)]
 mod page_tests;
 mod secret;
 mod table;

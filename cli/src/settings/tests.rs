@@ -31,7 +31,6 @@ fn flags_take_precedence_and_addresses_replace_that_of_the_file() {
     assert_eq!(format!("{:?}", set(&file, &flags).builder()), format!("{expected:?}"));
 }
 
-#[cfg(all(feature = "tls", feature = "admin"))]
 #[test]
 fn defaults_in_the_help_are_those_of_the_server() {
     let in_dir = || Settings { data_dir: Some("/data".into()), ..Settings::default() };
@@ -70,7 +69,6 @@ fn defaults_in_the_help_are_those_of_the_server() {
     );
 }
 
-#[cfg(all(feature = "tls", feature = "admin"))]
 #[test]
 fn a_protection_that_nothing_uses_is_a_warning_in_a_file_and_a_mistake_as_a_flag() {
     for (keys, why) in [

@@ -43,13 +43,13 @@ const fn row(key: &'static str, asked: Asked, what: &'static str) -> Protection 
 /// All of them. A key that only says how a protection works, such as where a key store is, is absent: another key asks for it.
 const PROTECTIONS: &[Protection] = &[
     #[cfg(not(feature = "tls"))]
-    row("secureClientPort", Always, "TLS, with which this program is not built,"),
+    row("secureClientPort", Always, "TLS, which a build with cargo's feature `tls` has,"),
     #[cfg(not(feature = "tls"))]
-    row("client.portUnification", IfTrue, "TLS, with which this program is not built,"),
+    row("client.portUnification", IfTrue, "TLS, which a build with cargo's feature `tls` has,"),
     #[cfg(not(feature = "tls"))]
-    row("admin.forceHttps", IfTrue, "HTTPS, with which this program is not built,"),
+    row("admin.forceHttps", IfTrue, "HTTPS, which a build with cargo's features `tls` and `admin` has,"),
     #[cfg(not(feature = "tls"))]
-    row("admin.needClientAuth", IfTrue, "HTTPS, with which this program is not built,"),
+    row("admin.needClientAuth", IfTrue, "HTTPS, which a build with cargo's features `tls` and `admin` has,"),
     row("ssl.ocsp", IfTrue, "to ask an OCSP server about client certificates"),
     row("ssl.authProvider", If(|value| value != "x509"), "a provider for certificates other than x509"),
     row("sslQuorum", IfTrue, "TLS between servers"),

@@ -195,7 +195,6 @@ fn an_ensemble_has_a_leader_once_one_of_its_servers_serves_writes() {
     assert!(err.ends_with("it is cut off from its ensemble, and serves only readers\n"), "{err}");
 }
 
-#[cfg(feature = "shell")]
 #[test]
 fn a_znode_is_waited_for_until_the_time_is_over() {
     let server = Running::start(&["--bind", "127.0.0.1:0"]);

@@ -11,21 +11,16 @@ mod conform_failing;
 mod conform_hostile;
 mod conform_undecided;
 mod data;
-#[cfg(all(unix, feature = "tls", feature = "admin"))]
+#[cfg(unix)]
 mod deployments;
 mod durable;
 mod health;
 mod logging;
 mod packaging;
-#[cfg(feature = "tls")]
 mod relay;
-#[cfg(all(feature = "tls", feature = "admin"))]
 mod secure;
 mod serve;
 mod settings;
-#[cfg(feature = "shell")]
 mod shell;
-#[cfg(feature = "shell")]
 mod shell_address;
-#[cfg(all(feature = "shell", feature = "tls"))]
 mod shell_secure;

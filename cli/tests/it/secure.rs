@@ -93,7 +93,6 @@ fn the_health_of_a_server_for_tls_alone_is_asked_with_the_files_of_a_client() {
     }
 }
 
-#[cfg(feature = "shell")]
 #[test]
 fn a_server_for_tls_alone_is_asked_by_the_name_of_its_cluster() {
     let authority = Authority::new();
@@ -131,7 +130,6 @@ fn a_server_for_tls_alone_is_asked_by_the_name_of_its_cluster() {
     }
 }
 
-#[cfg(feature = "shell")]
 #[test]
 fn a_wait_for_a_znode_authenticates_by_what_the_name_of_the_cluster_says() {
     let (jaas, required) = (config(JAAS), config("sessionRequireClientSASLAuth=true\n"));

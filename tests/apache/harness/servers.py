@@ -127,7 +127,7 @@ def binary(given=None, profile="release"):
     """Our binary, which is built with this profile of Cargo unless one is given."""
     if given is None:
         toolchain.need("cargo")
-        toolchain.quietly(["cargo", "build", "--profile", profile, "--locked", "--package", "zoolet-cli"],
+        toolchain.quietly(["cargo", "build", "--profile", profile, "--locked", "--package", "zoolet-cli", "--features", "full"],
                           cwd=toolchain.REPOSITORY)
         given = toolchain.TARGET.parent / profile / "zoolet"
     return pathlib.Path(given).resolve()

@@ -1,6 +1,5 @@
 //! How files are parsed.
 
-#[cfg(all(feature = "tls", feature = "admin"))]
 mod features;
 mod members;
 

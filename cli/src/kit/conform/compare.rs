@@ -8,8 +8,8 @@ use zoolet_conformance::{Difference, Fuzz, Setting};
 
 use super::{Conform, JUDGING, argument, progress, run_number, say_settings};
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
 use crate::json;
+use crate::kit::interrupt::Interrupt;
 use crate::output::Lines;
 
 /// The arguments of the comparison.

@@ -8,6 +8,7 @@ use tokio::time::{sleep, timeout};
 use zoolet_conformance::RunError;
 
 use crate::failure::Failure;
+use crate::kit::KitFailure;
 use crate::output::warn;
 use crate::runtime;
 use crate::signals::Signals;
@@ -39,7 +40,7 @@ impl Interrupt {
     ) -> Result<T, Failure> {
         tokio::select! {
             outcome = work => outcome,
-            code = self.signals.next() => Err(Failure::Interrupted { code }),
+            code = self.signals.next() => Err(KitFailure::Interrupted { code }.into()),
         }
     }
 
@@ -52,7 +53,7 @@ impl Interrupt {
     ) -> Result<ExitCode, Failure> {
         let outcome = self.during(work).await;
         let time = match &outcome {
-            Err(Failure::Interrupted { .. }) => self.cleanup,
+            Err(Failure::Kit(KitFailure::Interrupted { .. })) => self.cleanup,
             _ => Duration::MAX,
         };
         let left = tokio::select! {
@@ -68,12 +69,14 @@ impl Interrupt {
         };
         match outcome {
             outcome if left.is_empty() => outcome,
-            Ok(code) if code == ExitCode::SUCCESS && is_wrong => Err(Failure::NotCleanedUp { left }),
+            Ok(code) if code == ExitCode::SUCCESS && is_wrong => {
+                Err(KitFailure::NotCleanedUp { left }.into())
+            }
             Ok(code) => {
                 warn(&left);
                 Ok(code)
             }
-            Err(cause) => Err(Failure::LeftBehind { cause: Box::new(cause), left }),
+            Err(cause) => Err(KitFailure::LeftBehind { cause: Box::new(cause), left }.into()),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use zoolet_conformance::Capture;
 
 use crate::failure::Failure;
+use crate::kit::reach::Reach;
 use crate::output::{Lines, until_reader_leaves, warn};
-use crate::reach::Reach;
 use crate::runtime;
 use crate::signals::Signals;
 

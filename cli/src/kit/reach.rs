@@ -6,6 +6,7 @@ use zoolet_conformance::until_it_serves;
 
 use crate::duration;
 use crate::failure::Failure;
+use crate::kit::KitFailure;
 use crate::relay::RelayArguments;
 
 /// The argument of commands that work on a server that somebody else starts.
@@ -27,7 +28,7 @@ impl Reach {
             _ => "; it may need a longer --wait",
         };
         let serving = until_it_serves(&address, self.wait).await;
-        serving.map_err(|error| Failure::NotServing { doing, error, hint })?;
+        serving.map_err(|error| KitFailure::NotServing { doing, error, hint })?;
         Ok(address)
     }
 }

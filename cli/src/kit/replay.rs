@@ -8,8 +8,9 @@ use zoolet_conformance::{Replay, Replayed};
 
 use crate::duration;
 use crate::failure::Failure;
+use crate::kit::KitFailure;
+use crate::kit::reach::Reach;
 use crate::output::{Lines, warn};
-use crate::reach::Reach;
 use crate::runtime;
 
 /// The arguments of `zoolet replay`.
@@ -52,7 +53,11 @@ impl ReplayArguments {
         })?;
         warn_of(&replayed);
         if self.diff && replayed.connections == 0 {
-            return Err(Failure::Undecided(format!("{} has no connection of a client", self.file.display())));
+            return Err(KitFailure::Undecided(format!(
+                "{} has no connection of a client",
+                self.file.display()
+            ))
+            .into());
         }
         let code = match self.diff && !replayed.differences.is_empty() {
             true => ExitCode::FAILURE,

@@ -8,8 +8,9 @@ use zoolet_conformance::{CheckError, HistoryCheck, HistoryReport, Runner};
 
 use super::{Conform, JUDGING, finish, run_number};
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
 use crate::json;
+use crate::kit::KitFailure;
+use crate::kit::interrupt::Interrupt;
 use crate::output::Lines;
 
 /// The arguments of the check.
@@ -88,7 +89,7 @@ impl Histories {
         lines.flush()?;
         match &report.checked {
             Err(CheckError::Violation(_)) => Ok(ExitCode::FAILURE),
-            Err(CheckError::Undecided(why)) => Err(Failure::Undecided(why.to_string())),
+            Err(CheckError::Undecided(why)) => Err(KitFailure::Undecided(why.to_string()).into()),
             Ok(()) => Ok(ExitCode::SUCCESS),
         }
     }

@@ -11,6 +11,7 @@ use zoolet_server::Server;
 
 use crate::failure::Failure;
 use crate::json;
+use crate::kit::KitFailure;
 use crate::output::Lines;
 
 /// Short, so that a scenario in which nobody pings is over soon.
@@ -41,7 +42,7 @@ impl Clients {
     ) -> Result<ExitCode, Failure> {
         let all = ClientScenario::all().iter();
         if let Some(only) = only.iter().find(|only| !all.clone().any(|one| only.matches(one.name()))) {
-            return Err(Failure::NoSuchScenario { only: only.to_string() });
+            return Err(KitFailure::NoSuchScenario { only: only.to_string() }.into());
         }
         let is_chosen =
             |one: &&ClientScenario| only.is_empty() || only.iter().any(|only| only.matches(one.name()));
@@ -54,7 +55,7 @@ impl Clients {
             return lines.end();
         }
         if self.command.is_empty() {
-            return Err(Failure::NoCommand);
+            return Err(KitFailure::NoCommand.into());
         }
         let (begun, mut verdicts) = (Instant::now(), Vec::new());
         for scenario in scenarios {

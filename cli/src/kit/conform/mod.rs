@@ -23,10 +23,11 @@ use zoolet_conformance::{
 
 use crate::duration;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
 use crate::json;
+use crate::kit::KitFailure;
+use crate::kit::interrupt::Interrupt;
+use crate::kit::reach::Reach;
 use crate::output::{Lines, until_reader_leaves};
-use crate::reach::Reach;
 use crate::runtime;
 
 use clients::Clients;
@@ -135,7 +136,7 @@ impl Conform {
         let catalogue = self.catalogue()?;
         for only in &self.only {
             if !catalogue.cases().iter().any(|case| only.matches(case.name())) {
-                return Err(Failure::NoSuchCase { only: only.to_string() });
+                return Err(KitFailure::NoSuchCase { only: only.to_string() }.into());
             }
         }
         let is_chosen = |case: &&Case| {
@@ -144,7 +145,7 @@ impl Conform {
         };
         let chosen: Vec<_> = catalogue.cases().iter().filter(is_chosen).cloned().collect();
         // That nothing was judged is not a pass.
-        if chosen.is_empty() { Err(Failure::NoCaseLeft) } else { Ok(chosen) }
+        if chosen.is_empty() { Err(KitFailure::NoCaseLeft.into()) } else { Ok(chosen) }
     }
 
     /// Whether the settings that are given do not rule a case out. The other ones are found out, but for a super user.
@@ -178,7 +179,7 @@ impl Conform {
         }
         settings.extend(found);
         cases.retain(|case| case.is_with(&settings));
-        if cases.is_empty() { Err(Failure::NoCaseLeft) } else { Ok(cases) }
+        if cases.is_empty() { Err(KitFailure::NoCaseLeft.into()) } else { Ok(cases) }
     }
 
     /// Runs cases, and removes what they have left, however that ends.
