@@ -9,27 +9,12 @@ pub struct ClientScenario {
     seconds: u32,
 }
 
-/// What is done.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Disturbance {
-    #[default]
-    Nothing,
-    Idle,
-    RefusedConnects,
-    Reconnect,
-    Watches,
-    ManyWatches,
-    Auth,
-    LostReply,
-    Moved,
-    Lagging,
-    Expired,
-    LargeReplies,
-    EmptyReplies,
-}
-
 macro_rules! scenarios {
-    ($($disturbance:ident = $name:literal, $seconds:literal, $fact:literal;)*) => {
+    ($($(#[$meta:meta])* $disturbance:ident = $name:literal, $seconds:literal, $fact:literal;)*) => {
+        /// What is done.
+        #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Disturbance { $($(#[$meta])* $disturbance,)* }
+
         const ALL: &[ClientScenario] = &[$(ClientScenario {
             disturbance: Disturbance::$disturbance,
             name: $name,
@@ -41,6 +26,7 @@ macro_rules! scenarios {
 
 scenarios! {
     // name, for how many seconds the program is asked to go on, what it shows
+    #[default]
     Nothing = "undisturbed", 1, "Nothing happens to the connection";
     Idle = "idle", 7, "The program asks for nothing for longer than the session timeout";
     RefusedConnects = "refused-connects", 2, "The first two connections are closed at once";
