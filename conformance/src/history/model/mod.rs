@@ -3,12 +3,12 @@
 
 mod tree;
 
-use zoolet_proto::records::{Create, Op, OpResult};
+use zoolet_proto::records::{Create, Op, OpResult, SetAcl};
 use zoolet_proto::{
     Acl, CreateMode, ErrorCode, EventType, OpCode, Perms, Reply, Request, SessionId, Stat, Zxid, path,
 };
 
-use tree::{ModelNode, ModelOwner, ModelTree, SYSTEM, parent};
+use tree::{ModelNode, ModelOwner, ModelTree, SYSTEM};
 
 /// The reply to a request: a body, or the error in the header.
 pub type Outcome = Result<Reply, ErrorCode>;
@@ -91,30 +91,30 @@ impl Model {
         request: &Request,
     ) -> Result<Outcome, Unmodelled> {
         self.begin(zxid, time);
-        match request {
-            Request::Multi(ops) => return self.multi(session, ops),
-            Request::SetAcl(record) => {
-                let set =
-                    self.set_acl(&record.path, record.acl.as_deref().unwrap_or_default(), record.version);
-                return outcome(set.map(Reply::Stat));
-            }
-            Request::DeleteContainer(record) => {
-                return outcome(self.delete_container(&record.path).map(|()| Reply::Empty));
-            }
+        let decided = match request {
+            Request::Multi(ops) => self.multi(session, ops),
+            Request::SetAcl(record) => self.set_acl(record).map(Reply::Stat),
+            Request::DeleteContainer(record) => self.delete_container(&record.path).map(|()| Reply::Empty),
             Request::CloseSession => {
                 let paths: Vec<_> = self.tree.ephemerals(session).cloned().collect();
                 paths.iter().for_each(|path| self.remove(path));
-                return Ok(Ok(Reply::Empty));
+                Ok(Reply::Empty)
             }
-            _ => {}
+            _ => {
+                let op = as_part(request).ok_or(Unmodelled("a write that the model does not know"))?;
+                self.step(session, &op, false).map(|result| match result {
+                    OpResult::Create(path) => Reply::Created(path),
+                    OpResult::Create2(path, stat) => Reply::Created2(path, stat),
+                    OpResult::SetData(stat) => Reply::Stat(stat),
+                    _ => Reply::Empty,
+                })
+            }
+        };
+        match decided {
+            Ok(reply) => Ok(Ok(reply)),
+            Err(Refusal::Code(code)) => Ok(Err(code)),
+            Err(Refusal::Unmodelled(what)) => Err(what),
         }
-        let op = as_part(request).ok_or(Unmodelled("a write that the model does not know"))?;
-        outcome(self.step(session, &op, false).map(|result| match result {
-            OpResult::Create(path) => Reply::Created(path),
-            OpResult::Create2(path, stat) => Reply::Created2(path, stat),
-            OpResult::SetData(stat) => Reply::Stat(stat),
-            _ => Reply::Empty,
-        }))
     }
 
     /// Deletes an empty container or an expired TTL znode, as a server does by itself.
@@ -127,7 +127,7 @@ impl Model {
         match node.owner {
             ModelOwner::Container => {}
             // It expires relative to the last setData, but that can follow the server's check.
-            ModelOwner::Ttl(ttl) if time - node.ctime > ttl => {}
+            ModelOwner::Ttl(ttl) if time - node.stat.ctime > ttl => {}
             _ => return Err(ErrorCode::BadArguments),
         }
         self.childless(path)?;
@@ -188,7 +188,7 @@ impl Model {
 
     /// The zxids of the last changes of a znode's data and list of children, if it exists.
     pub(super) fn last_changed(&self, path: &str) -> Option<(Zxid, Zxid)> {
-        self.tree.node(path, Perms::NONE).ok().map(|node| (node.mzxid, node.pzxid))
+        self.tree.node(path, Perms::NONE).ok().map(|node| (node.stat.mzxid, node.stat.pzxid))
     }
 
     fn begin(&mut self, zxid: Zxid, time: i64) {
@@ -197,15 +197,15 @@ impl Model {
         self.changes.clear();
     }
 
-    fn multi(&mut self, session: SessionId, ops: &[Op]) -> Result<Outcome, Unmodelled> {
+    fn multi(&mut self, session: SessionId, ops: &[Op]) -> Decided<Reply> {
         if ops.iter().any(|op| refused_whole(op).is_some()) {
-            return Ok(Err(ErrorCode::MarshallingError));
+            return Err(ErrorCode::MarshallingError.into());
         }
         let mut results = Vec::new();
         for op in ops {
             match self.step(session, op, true) {
                 Ok(result) => results.push(result),
-                Err(Refusal::Unmodelled(what)) => return Err(what),
+                Err(unmodelled @ Refusal::Unmodelled(_)) => return Err(unmodelled),
                 Err(Refusal::Code(code)) => {
                     self.tree.roll_back();
                     self.changes.clear();
@@ -216,7 +216,7 @@ impl Model {
                 }
             }
         }
-        Ok(Ok(Reply::Multi(results)))
+        Ok(Reply::Multi(results))
     }
 
     /// Applies one write, alone or as a part of a multi.
@@ -232,9 +232,9 @@ impl Model {
             }
             Op::Delete(record) => {
                 not_a_system_path(&record.path)?;
-                self.tree.node(parent(&record.path), Perms::DELETE)?;
+                self.tree.node(path::parent(&record.path), Perms::DELETE)?;
                 let node = self.tree.node(&record.path, Perms::NONE)?;
-                expect_version(record.version, node.version)?;
+                expect_version(record.version, node.stat.version)?;
                 self.childless(&record.path)?;
                 self.remove(&record.path);
                 Ok(OpResult::Delete)
@@ -242,10 +242,10 @@ impl Model {
             Op::SetData(record) => {
                 valid(&record.path)?;
                 let mut node = self.tree.node(&record.path, Perms::WRITE)?.clone();
-                expect_version(record.version, node.version)?;
+                expect_version(record.version, node.stat.version)?;
                 node.data = record.data.clone();
-                node.version = node.version.wrapping_add(1);
-                (node.mzxid, node.mtime) = (self.zxid, self.time);
+                node.stat.version = node.stat.version.wrapping_add(1);
+                (node.stat.mzxid, node.stat.mtime) = (self.zxid, self.time);
                 let stat = self.tree.stat(&record.path, &node);
                 self.tree.put(&record.path, Some(node));
                 self.record_change(EventType::NodeDataChanged, &record.path);
@@ -253,7 +253,7 @@ impl Model {
             }
             Op::Check(record) => {
                 valid(&record.path)?;
-                expect_version(record.version, self.tree.node(&record.path, Perms::READ)?.version)?;
+                expect_version(record.version, self.tree.node(&record.path, Perms::READ)?.stat.version)?;
                 Ok(OpResult::Check)
             }
             Op::GetData(_) | Op::GetChildren(_) => Err(ErrorCode::MarshallingError.into()),
@@ -282,7 +282,7 @@ impl Model {
         let mut path = record.path.clone();
         looks_like_a_path(&path)?;
         let acl = checked_acl(record.acl.as_deref().unwrap_or_default())?;
-        let parent_path = parent(&path).to_owned();
+        let parent_path = path::parent(&path).to_owned();
         let mut parent_node = self.tree.node(&parent_path, Perms::CREATE)?.clone();
         if mode.is_sequential() {
             path += &format!("{:010}", parent_node.creates);
@@ -298,7 +298,7 @@ impl Model {
             return Err(Refusal::Unmodelled(Unmodelled("it can set a quota")));
         }
         parent_node.creates += 1;
-        parent_node.pzxid = self.zxid;
+        parent_node.stat.pzxid = self.zxid;
         self.tree.put(&parent_path, Some(parent_node));
         let node = ModelNode::new(record.data.clone(), acl, owner, self.zxid, self.time);
         let stat = self.tree.stat(&path, &node);
@@ -310,7 +310,7 @@ impl Model {
     fn delete_container(&mut self, path: &str) -> Decided<()> {
         not_a_system_path(path)?;
         let node = self.tree.node(path, Perms::NONE)?;
-        self.tree.node(parent(path), Perms::DELETE)?;
+        self.tree.node(path::parent(path), Perms::DELETE)?;
         self.childless(path)?;
         if matches!(node.owner, ModelOwner::Session(_)) {
             return Err(ErrorCode::BadVersion.into());
@@ -319,13 +319,13 @@ impl Model {
         Ok(())
     }
 
-    fn set_acl(&mut self, path: &str, acl: &[Acl], version: i32) -> Decided<Stat> {
+    fn set_acl(&mut self, SetAcl { path, acl, version }: &SetAcl) -> Decided<Stat> {
         valid(path)?;
-        let acl = checked_acl(acl)?;
+        let acl = checked_acl(acl.as_deref().unwrap_or_default())?;
         let mut node = self.tree.node(path, Perms::ADMIN)?.clone();
-        expect_version(version, node.aversion)?;
+        expect_version(*version, node.stat.aversion)?;
         node.acl = acl;
-        node.aversion = node.aversion.wrapping_add(1);
+        node.stat.aversion = node.stat.aversion.wrapping_add(1);
         let stat = self.tree.stat(path, &node);
         self.tree.put(path, Some(node));
         Ok(stat)
@@ -334,29 +334,22 @@ impl Model {
     fn remove(&mut self, path: &str) {
         self.record_change(EventType::NodeDeleted, path);
         self.tree.put(path, None);
-        if let Ok(parent_node) = self.tree.node(parent(path), Perms::NONE) {
-            let parent_node = ModelNode { pzxid: self.zxid, ..parent_node.clone() };
-            self.tree.put(parent(path), Some(parent_node));
+        if let Ok(parent_node) = self.tree.node(path::parent(path), Perms::NONE) {
+            let mut parent_node = parent_node.clone();
+            parent_node.stat.pzxid = self.zxid;
+            self.tree.put(path::parent(path), Some(parent_node));
         }
     }
 
     fn record_change(&mut self, kind: EventType, path: &str) {
         let readable = |path| self.tree.node(path, Perms::READ).is_ok();
-        let (path, parent) = (path.to_owned(), parent(path).to_owned());
+        let (path, parent) = (path.to_owned(), path::parent(path).to_owned());
         let (readable, parent_readable) = (readable(&path), readable(&parent));
         self.changes.push(TreeChange { kind, path, readable, parent, parent_readable });
     }
 
     fn childless(&self, path: &str) -> Result<(), ErrorCode> {
         if self.tree.names(path).next().is_none() { Ok(()) } else { Err(ErrorCode::NotEmpty) }
-    }
-}
-
-fn outcome(decided: Decided<Reply>) -> Result<Outcome, Unmodelled> {
-    match decided {
-        Ok(reply) => Ok(Ok(reply)),
-        Err(Refusal::Code(code)) => Ok(Err(code)),
-        Err(Refusal::Unmodelled(what)) => Err(what),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, Stat, Zxid};
+use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, Stat, Zxid, path};
 
 /// The znodes that always exist.
 pub(super) const SYSTEM: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
@@ -25,15 +25,10 @@ pub(super) struct ModelNode {
     pub(super) data: Option<Bytes>,
     pub(super) acl: Vec<Acl>,
     pub(super) owner: ModelOwner,
-    pub(super) czxid: Zxid,
-    pub(super) mzxid: Zxid,
-    pub(super) pzxid: Zxid,
-    pub(super) ctime: i64,
-    pub(super) mtime: i64,
-    pub(super) version: i32,
-    pub(super) aversion: i32,
     /// How many children were ever created below it.
     pub(super) creates: i64,
+    /// Its zxids, times and versions. [`ModelTree::stat`] adds what follows from its data, its owner and its children.
+    pub(super) stat: Stat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +41,9 @@ pub(super) enum ModelOwner {
 
 impl ModelNode {
     pub(super) fn new(data: Option<Bytes>, acl: Vec<Acl>, owner: ModelOwner, zxid: Zxid, time: i64) -> Self {
-        let (czxid, mzxid, pzxid) = (zxid, zxid, zxid);
-        let (ctime, mtime) = (time, time);
-        let (version, aversion, creates) = (0, 0, 0);
-        Self { data, acl, owner, czxid, mzxid, pzxid, ctime, mtime, version, aversion, creates }
+        let stat =
+            Stat { czxid: zxid, mzxid: zxid, pzxid: zxid, ctime: time, mtime: time, ..Stat::default() };
+        Self { data, acl, owner, creates: 0, stat }
     }
 }
 
@@ -60,7 +54,7 @@ impl ModelTree {
         for path in SYSTEM {
             let mut node = ModelNode::new(Some(Bytes::new()), Acl::open(), ModelOwner::None, Zxid(0), 0);
             if path == CONFIG {
-                (node.acl, node.aversion) = (Acl::read_only(), -1);
+                (node.acl, node.stat.aversion) = (Acl::read_only(), -1);
             }
             tree.put(path, Some(node));
         }
@@ -83,8 +77,7 @@ impl ModelTree {
     }
 
     pub(super) fn descendants(&self, path: &str) -> i32 {
-        let below = if path == "/" { "" } else { path };
-        self.names(path).map(|name| 1 + self.descendants(&format!("{below}/{name}"))).sum()
+        self.names(path).map(|name| 1 + self.descendants(&path::join(path, name))).sum()
     }
 
     pub(super) fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &String> {
@@ -95,18 +88,12 @@ impl ModelTree {
     pub(super) fn stat(&self, path: &str, node: &ModelNode) -> Stat {
         let children = self.children.get(key(path)).map_or(0, BTreeSet::len) as i64;
         Stat {
-            czxid: node.czxid,
-            mzxid: node.mzxid,
-            ctime: node.ctime,
-            mtime: node.mtime,
-            version: node.version,
             // Creates plus deletes. System znodes were never created, so that it can be negative.
             cversion: (2 * node.creates - children) as i32,
-            aversion: node.aversion,
             ephemeral_owner: if let ModelOwner::Session(id) = node.owner { id } else { SessionId(0) },
             data_length: node.data.as_ref().map_or(0, Bytes::len) as i32,
             num_children: children as i32,
-            pzxid: node.pzxid,
+            ..node.stat
         }
     }
 
@@ -129,9 +116,9 @@ impl ModelTree {
     }
 
     fn replace(&mut self, path: &str, node: Option<ModelNode>) -> Option<ModelNode> {
-        let name = path.rsplit('/').next().unwrap_or_default();
+        let name = path::name(path);
         if !name.is_empty() {
-            let names = self.children.entry(parent(path).to_owned()).or_default();
+            let names = self.children.entry(path::parent(path).to_owned()).or_default();
             if node.is_some() {
                 names.insert(name.to_owned())
             } else {
@@ -156,8 +143,4 @@ impl ModelTree {
 /// The empty path is an alias of the root.
 fn key(path: &str) -> &str {
     if path.is_empty() { "/" } else { path }
-}
-
-pub(super) fn parent(path: &str) -> &str {
-    key(&path[..path.rfind('/').unwrap_or(0)])
 }
