@@ -24,19 +24,17 @@ impl TxnTimes {
     /// # Errors
     /// The expected reply.
     pub(super) fn compare(&mut self, model: Outcome, seen: Result<&Reply, ErrorCode>) -> Result<(), Outcome> {
-        let mut expected = model;
-        if let (Ok(expected), Ok(seen)) = (&mut expected, seen) {
-            for (stat, seen) in stats(expected).into_iter().zip(stats(&mut seen.clone())) {
+        let (mut expected, mut seen) = (model, seen.cloned());
+        if let (Ok(expected), Ok(seen)) = (&mut expected, &mut seen) {
+            for (stat, seen) in stats(expected).into_iter().zip(stats(seen)) {
                 stat.ctime = self.learn(stat.czxid, seen.czxid, seen.ctime);
                 stat.mtime = self.learn(stat.mzxid, seen.mzxid, seen.mtime);
             }
+            if expected != seen {
+                sort_lists(seen);
+            }
         }
-        let same = match (&expected, seen) {
-            (Ok(expected), Ok(seen)) => expected == seen || normalized(expected) == normalized(seen),
-            (Err(expected), Err(seen)) => *expected == seen,
-            _ => false,
-        };
-        if same { Ok(()) } else { Err(expected) }
+        if expected == seen { Ok(()) } else { Err(expected) }
     }
 
     /// The first two transactions whose times decrease.
@@ -73,29 +71,23 @@ fn stats(reply: &mut Reply) -> Vec<&mut Stat> {
     }
 }
 
-/// The reply with sorted lists, as their order is not specified.
-fn normalized(reply: &Reply) -> Reply {
+/// Sorts the lists of a reply as the model does, as their order is not specified.
+fn sort_lists(reply: &mut Reply) {
+    let sort = |names: &mut NameList| {
+        let mut sorted: Vec<String> = names.iter().collect();
+        sorted.sort_unstable();
+        *names = sorted.iter().map(String::as_str).collect();
+    };
     match reply {
-        Reply::Children(names) => Reply::Children(sorted(names)),
-        Reply::Children2(names, stat) => Reply::Children2(sorted(names), *stat),
-        Reply::Ephemerals(paths) => {
-            let mut paths = paths.clone();
-            paths.sort_unstable();
-            Reply::Ephemerals(paths)
-        }
+        Reply::Children(names) | Reply::Children2(names, _) => sort(names),
+        Reply::Ephemerals(paths) => paths.sort_unstable(),
         Reply::Multi(parts) => {
-            let part = |part: &OpResult| match part {
-                OpResult::GetChildren(names) => OpResult::GetChildren(sorted(names)),
-                other => other.clone(),
-            };
-            Reply::Multi(parts.iter().map(part).collect())
+            for part in parts {
+                if let OpResult::GetChildren(names) = part {
+                    sort(names);
+                }
+            }
         }
-        other => other.clone(),
+        _ => {}
     }
-}
-
-fn sorted(names: &NameList) -> NameList {
-    let mut names: Vec<String> = names.iter().collect();
-    names.sort_unstable();
-    names.iter().map(String::as_str).collect()
 }
