@@ -1,8 +1,9 @@
 //! The watches of all connections, and the events that a change triggers.
 
 use std::collections::{BTreeMap, HashMap};
+use std::iter;
 
-use zoolet_proto::{EventType, WatchKind, WatcherType};
+use zoolet_proto::{EventType, WatchKind, WatcherType, path};
 
 use crate::history::model::TreeChange;
 
@@ -115,27 +116,18 @@ impl Watches {
         alive: &impl Fn(usize) -> bool,
     ) -> BTreeMap<usize, (usize, bool)> {
         let mut fired = BTreeMap::new();
-        if let Some(watchers) = self.by_path.get_mut(path) {
+        // Recursive watches are on the path itself or above it.
+        for at in iter::successors(Some(path), |&at| (at != "/").then(|| path::parent(at))) {
+            let Some(watchers) = self.by_path.get_mut(at) else { continue };
             watchers.retain(|watcher, by| {
-                let matches = kinds.contains(&watcher.kind);
+                let matches =
+                    kinds.contains(&watcher.kind) && (at == path || watcher.kind == WatchKind::Recursive);
                 if matches && alive(watcher.conn) {
                     add_watcher(&mut fired, watcher, *by);
                 }
-                let used_up = matches
-                    && !watcher.uncertain
-                    && matches!(watcher.kind, WatchKind::Data | WatchKind::Child);
-                alive(watcher.conn) && !used_up
+                let is_one_shot = matches!(watcher.kind, WatchKind::Data | WatchKind::Child);
+                alive(watcher.conn) && !(matches && is_one_shot && !watcher.uncertain)
             });
-        }
-        let mut above = path;
-        while let Some(at) =
-            above.rfind('/').filter(|_| kinds.contains(&WatchKind::Recursive) && above != "/")
-        {
-            above = if at == 0 { "/" } else { &above[..at] };
-            let Some(watchers) = self.by_path.get_mut(above) else { continue };
-            watchers.retain(|watcher, _| alive(watcher.conn));
-            let recursive = watchers.iter().filter(|(watcher, _)| watcher.kind == WatchKind::Recursive);
-            recursive.for_each(|(watcher, by)| add_watcher(&mut fired, watcher, *by));
         }
         fired
     }
