@@ -158,19 +158,17 @@ impl Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let details = [
+            self.session.map(|session| format!("session {session}")),
+            self.xid.map(|xid| format!("xid {xid}")),
+            self.zxid.map(|zxid| format!("zxid {zxid}")),
+            self.conn.map(|Conn(conn)| format!("connection {conn}")),
+        ];
         f.write_str(&self.description)?;
-        let mut separator = " (";
-        let mut detail = |f: &mut fmt::Formatter<'_>, name: &str, value: Option<&dyn fmt::Display>| {
-            let Some(value) = value else { return Ok(()) };
-            write!(f, "{separator}{name} {value}")?;
-            separator = ", ";
-            Ok(())
-        };
-        detail(f, "session", self.session.as_ref().map(|id| id as _))?;
-        detail(f, "xid", self.xid.as_ref().map(|id| id as _))?;
-        detail(f, "zxid", self.zxid.as_ref().map(|id| id as _))?;
-        detail(f, "connection", self.conn.as_ref().map(|conn| &conn.0 as _))?;
-        if separator == ", " { f.write_str(")") } else { Ok(()) }
+        match &details.into_iter().flatten().collect::<Vec<_>>()[..] {
+            [] => Ok(()),
+            details => write!(f, " ({})", details.join(", ")),
+        }
     }
 }
 
