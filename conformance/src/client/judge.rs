@@ -16,6 +16,7 @@ use crate::client::session::Session;
 use crate::client::watches::Watches;
 use crate::client::xids::Xids;
 use crate::wire::conversation::{FromClient, FromServer, reply_xid};
+use crate::wire::requests::relative_zxid;
 
 /// How long a client may take until its watches are set again.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -266,11 +267,7 @@ impl Judge {
             self.report(ClientRule::PingTooLate, reason, evidence);
         }
         let Ok(request) = &incoming.body else { return };
-        let relative = match request {
-            Request::SetWatches(set) => Some(set.relative_zxid),
-            Request::SetWatches2(set) => Some(set.relative_zxid),
-            _ => None,
-        };
+        let relative = relative_zxid(request);
         if let Some(relative) = relative.filter(|_| resumes) {
             self.judge_zxid("relativeZxid", relative, (known, seen_before), evidence);
         }

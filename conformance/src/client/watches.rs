@@ -6,7 +6,7 @@ use std::time::Duration;
 use zoolet_proto::records::WatchedEvent;
 use zoolet_proto::{ErrorCode, EventType, Request, WatchKind};
 
-use crate::wire::requests::{watch_set, watches_restored};
+use crate::wire::requests::{RestoredWatch, watch_set, watches_restored};
 
 #[derive(Debug, Clone)]
 struct Armed {
@@ -43,7 +43,7 @@ impl Watches {
     pub(crate) fn requested(&mut self, request: &Request) {
         match request {
             Request::SetWatches(_) | Request::SetWatches2(_) => {
-                for (path, kind) in watches_restored(request) {
+                for RestoredWatch { path, kind, .. } in watches_restored(request) {
                     if let Some(armed) = self.armed.get_mut(&(kind, path.to_owned())) {
                         armed.is_current = true;
                     }

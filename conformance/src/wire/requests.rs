@@ -3,7 +3,7 @@
 
 use bytes::{Buf, Bytes};
 use zoolet_proto::records::Create;
-use zoolet_proto::{AclList, AddWatchMode, ErrorCode, Incoming, Request, WatchKind};
+use zoolet_proto::{AclList, AddWatchMode, ErrorCode, Incoming, Request, WatchKind, Zxid};
 
 use crate::wire::acl;
 use crate::wire::encoding::{lossy, take_bytes};
@@ -35,8 +35,16 @@ pub(crate) fn watch_set(request: &Request, error: Option<ErrorCode>) -> Option<(
     }
 }
 
-/// The watches that a setWatches or a setWatches2 restores.
-pub(crate) fn watches_restored(request: &Request) -> impl Iterator<Item = (&str, WatchKind)> {
+/// A watch that a setWatches or a setWatches2 restores.
+pub(crate) struct RestoredWatch<'r> {
+    pub(crate) path: &'r str,
+    pub(crate) kind: WatchKind,
+    /// Whether it was set while the znode was absent.
+    pub(crate) is_of_absent: bool,
+}
+
+/// The watches that a setWatches or a setWatches2 restores, in the order in which a server looks at them.
+pub(crate) fn watches_restored(request: &Request) -> impl Iterator<Item = RestoredWatch<'_>> {
     let none = &[][..];
     let (data, exist, child, persistent, recursive) = match request {
         Request::SetWatches(set) => (&set.data[..], &set.exist[..], &set.child[..], none, none),
@@ -46,13 +54,24 @@ pub(crate) fn watches_restored(request: &Request) -> impl Iterator<Item = (&str,
         _ => (none, none, none, none, none),
     };
     let lists = [
-        (data, WatchKind::Data),
-        (exist, WatchKind::Data),
-        (child, WatchKind::Child),
-        (persistent, WatchKind::Persistent),
-        (recursive, WatchKind::Recursive),
+        (data, WatchKind::Data, false),
+        (exist, WatchKind::Data, true),
+        (child, WatchKind::Child, false),
+        (persistent, WatchKind::Persistent, false),
+        (recursive, WatchKind::Recursive, false),
     ];
-    lists.into_iter().flat_map(|(paths, kind)| paths.iter().map(move |path| (path.as_str(), kind)))
+    lists.into_iter().flat_map(|(paths, kind, is_of_absent)| {
+        paths.iter().map(move |path| RestoredWatch { path, kind, is_of_absent })
+    })
+}
+
+/// The zxid from which on a setWatches or a setWatches2 asks for missed events.
+pub(crate) fn relative_zxid(request: &Request) -> Option<Zxid> {
+    match request {
+        Request::SetWatches(set) => Some(set.relative_zxid),
+        Request::SetWatches2(set) => Some(set.relative_zxid),
+        _ => None,
+    }
 }
 
 /// The length of a request header.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zoolet_proto::records::{SetWatches2, WatchedEvent};
+use zoolet_proto::records::{CheckWatches, RemoveWatches, WatchedEvent};
 use zoolet_proto::{
     AddWatchMode, ErrorCode, EventType, KeeperState, Reply, Request, WatchKind, WatcherType, Zxid,
 };
@@ -11,7 +11,7 @@ use super::operations::{CheckedOp, Connection, ReceivedEvent};
 use super::replay::Replay;
 use super::watches::{ExpectedEvent, Presence};
 use crate::history::verdict::{CheckError, Rule, broken};
-use crate::wire::requests::{watch_set, watches_restored};
+use crate::wire::requests::{RestoredWatch, relative_zxid, watch_set, watches_restored};
 
 impl Replay<'_, '_> {
     /// Compares the received events with those of the latest transaction.
@@ -89,65 +89,61 @@ impl Replay<'_, '_> {
         }
     }
 
-    /// Checks a request about watches; returns false for any other request.
-    pub(super) fn check_watch_request(&mut self, op: usize) -> Result<bool, CheckError> {
-        let CheckedOp { request: Some(request), answer: Some(answer), .. } = &self.all.ops[op] else {
-            return Ok(false);
-        };
+    /// Checks the reply to a request about watches, and applies it; returns false for any other request.
+    pub(super) fn check_watch_request(
+        &mut self,
+        op: usize,
+        request: &Request,
+        seen: Result<&Reply, ErrorCode>,
+    ) -> Result<bool, CheckError> {
         match request {
             Request::AddWatch(add) => {
                 let mode = AddWatchMode::from_code(add.mode);
                 let model = mode.map(|_| Reply::WatchAdded).ok_or(ErrorCode::MarshallingError);
-                self.compare(Rule::WatchResult, op, model, answer.outcome)?;
-                self.set_watch(op);
+                self.compare(Rule::WatchResult, op, model, seen)?;
+                self.set_watch(op, request, seen);
             }
-            Request::CheckWatches(check) => {
-                self.find_watch(op, check.path.as_deref(), check.kind, false)?;
-            }
+            Request::CheckWatches(check) => self.find_watches(op, check, seen)?,
             Request::RemoveWatches(remove) => {
-                self.find_watch(op, remove.path.as_deref(), remove.kind, true)?;
+                self.find_watches(op, remove, seen)?;
+                self.remove_watches(op, remove, false);
             }
             Request::SetWatches(_) | Request::SetWatches2(_) => {
-                self.compare(Rule::WatchResult, op, Ok(Reply::Empty), answer.outcome)?;
-                self.restore_watches(op)?;
+                self.compare(Rule::WatchResult, op, Ok(Reply::Empty), seen)?;
+                self.restore_watches(op, request)?;
             }
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    fn find_watch(
+    fn find_watches(
         &mut self,
         op: usize,
-        path: Option<&str>,
-        kind: i32,
-        remove: bool,
+        CheckWatches { path, kind }: &CheckWatches,
+        seen: Result<&Reply, ErrorCode>,
     ) -> Result<(), CheckError> {
-        let CheckedOp { conn, answer: Some(answer), .. } = &self.all.ops[op] else { return Ok(()) };
-        let path = path.unwrap_or_default();
-        let Some(kind) = WatcherType::from_code(kind) else {
-            return self.compare(Rule::WatchResult, op, Err(ErrorCode::MarshallingError), answer.outcome);
+        let (conn, path) = (self.all.ops[op].conn, path.as_deref().unwrap_or_default());
+        let found = WatcherType::from_code(*kind).map(|kind| self.watches.find(conn, path, kind));
+        let model = match found {
+            Some(Presence::Present) => Ok(Reply::Empty),
+            Some(Presence::Absent) => Err(ErrorCode::NoWatcher),
+            Some(Presence::Possible) => return Ok(()),
+            None => Err(ErrorCode::MarshallingError),
         };
-        match self.watches.find(*conn, path, kind) {
-            Presence::Present => self.compare(Rule::WatchResult, op, Ok(Reply::Empty), answer.outcome)?,
-            Presence::Absent => {
-                self.compare(Rule::WatchResult, op, Err(ErrorCode::NoWatcher), answer.outcome)?
-            }
-            Presence::Possible => {}
+        self.compare(Rule::WatchResult, op, model, seen)
+    }
+
+    fn remove_watches(&mut self, op: usize, remove: &RemoveWatches, uncertain: bool) {
+        if let (Some(kind), Some(path)) = (WatcherType::from_code(remove.kind), &remove.path) {
+            self.watches.remove(self.all.ops[op].conn, path, kind, uncertain);
         }
-        if remove {
-            self.watches.remove(*conn, path, kind, false);
-        }
-        Ok(())
     }
 
     /// Adds the watch that an answered request has set.
-    pub(super) fn set_watch(&mut self, op: usize) {
-        let CheckedOp { conn, request: Some(request), answer: Some(answer), .. } = &self.all.ops[op] else {
-            return;
-        };
-        if let Some((path, kind)) = watch_set(request, answer.outcome.err()) {
-            self.watches.add(*conn, path, kind, op, false);
+    pub(super) fn set_watch(&mut self, op: usize, request: &Request, seen: Result<&Reply, ErrorCode>) {
+        if let Some((path, kind)) = watch_set(request, seen.err()) {
+            self.watches.add(self.all.ops[op].conn, path, kind, op, false);
         }
     }
 
@@ -155,15 +151,12 @@ impl Replay<'_, '_> {
     pub(super) fn assume_possible(&mut self, op: usize) {
         let CheckedOp { conn, request: Some(request), .. } = &self.all.ops[op] else { return };
         match request {
-            Request::RemoveWatches(remove) => {
-                if let (Some(kind), Some(path)) = (WatcherType::from_code(remove.kind), &remove.path) {
-                    self.watches.remove(*conn, path, kind, true);
-                }
-            }
+            Request::RemoveWatches(remove) => self.remove_watches(op, remove, true),
             // A server sends the reply before any event of the watch.
             _ if !self.all.lossy => {}
             _ => {
-                for (path, kind) in watch_set(request, None).into_iter().chain(watches_restored(request)) {
+                let restored = watches_restored(request).map(|watch| (watch.path, watch.kind));
+                for (path, kind) in watch_set(request, None).into_iter().chain(restored) {
                     self.watches.add(*conn, path, kind, op, true);
                 }
             }
@@ -171,36 +164,25 @@ impl Replay<'_, '_> {
     }
 
     /// Restores watches. A watch whose znode has changed since fires at once instead.
-    fn restore_watches(&mut self, op: usize) -> Result<(), CheckError> {
-        let CheckedOp { conn, request: Some(request), catch_up, .. } = &self.all.ops[op] else {
-            return Ok(());
-        };
-        let Some(set) = as_set_watches2(request) else { return Ok(()) };
-        let since = set.relative_zxid;
+    fn restore_watches(&mut self, op: usize, request: &Request) -> Result<(), CheckError> {
+        let CheckedOp { conn, catch_up, .. } = &self.all.ops[op];
+        let since = relative_zxid(request).unwrap_or_default();
         let mut expected: Vec<(EventType, &str)> = Vec::new();
-        let mut watch = |path, kind| self.watches.add(*conn, path, kind, op, false);
-        for path in &set.data {
-            match self.model.last_changed(path) {
-                None => expected.push((EventType::NodeDeleted, path)),
-                Some((mzxid, _)) if mzxid > since => expected.push((EventType::NodeDataChanged, path)),
-                Some(_) => watch(path, WatchKind::Data),
+        for RestoredWatch { path, kind, is_of_absent } in watches_restored(request) {
+            let missed = match (kind, self.model.last_changed(path)) {
+                (WatchKind::Persistent | WatchKind::Recursive, _) => None,
+                (_, Some(_)) if is_of_absent => Some(EventType::NodeCreated),
+                (_, None) => (!is_of_absent).then_some(EventType::NodeDeleted),
+                (WatchKind::Data, Some((mzxid, _))) => (mzxid > since).then_some(EventType::NodeDataChanged),
+                (WatchKind::Child, Some((_, pzxid))) => {
+                    (pzxid > since).then_some(EventType::NodeChildrenChanged)
+                }
+            };
+            match missed {
+                Some(event) => expected.push((event, path)),
+                None => self.watches.add(*conn, path, kind, op, false),
             }
         }
-        for path in &set.exist {
-            match self.model.last_changed(path) {
-                None => watch(path, WatchKind::Data),
-                Some(_) => expected.push((EventType::NodeCreated, path)),
-            }
-        }
-        for path in &set.child {
-            match self.model.last_changed(path) {
-                None => expected.push((EventType::NodeDeleted, path)),
-                Some((_, pzxid)) if pzxid > since => expected.push((EventType::NodeChildrenChanged, path)),
-                Some(_) => watch(path, WatchKind::Child),
-            }
-        }
-        set.persistent.iter().for_each(|path| watch(path, WatchKind::Persistent));
-        set.recursive.iter().for_each(|path| watch(path, WatchKind::Recursive));
         let received: Vec<_> = catch_up.iter().map(|event| (event.kind, event.path.as_str())).collect();
         if received == expected {
             return Ok(());
@@ -212,13 +194,4 @@ impl Replay<'_, '_> {
 
 fn matches_event(expected: &ExpectedEvent, event: &WatchedEvent) -> bool {
     (expected.kind, KeeperState::SyncConnected, &expected.path) == (event.kind, event.state, &event.path)
-}
-
-/// Either kind of setWatches as setWatches2.
-fn as_set_watches2(request: &Request) -> Option<SetWatches2> {
-    match request {
-        Request::SetWatches2(set) => Some((**set).clone()),
-        Request::SetWatches(set) => Some(set.clone().into()),
-        _ => None,
-    }
 }

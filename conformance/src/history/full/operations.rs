@@ -403,8 +403,8 @@ impl<'h> Operations<'h> {
 
 /// Whether a setWatches restores a watch of this path that may have missed an event.
 fn may_be_missed_by(request: &Request, path: &str) -> bool {
-    let one_shot = |kind| matches!(kind, WatchKind::Data | WatchKind::Child);
-    watches_restored(request).any(|(restored, kind)| restored == path && one_shot(kind))
+    watches_restored(request)
+        .any(|watch| watch.path == path && matches!(watch.kind, WatchKind::Data | WatchKind::Child))
 }
 
 /// An outcome as a violation shows it.

@@ -170,13 +170,13 @@ impl<'a, 'h> Replay<'a, 'h> {
             return Ok(());
         };
         if matches!(answer.outcome, Err(code) if is_unrelated_to_tree(code))
-            || self.check_watch_request(op)?
+            || self.check_watch_request(op, request, answer.outcome)?
         {
             return Ok(());
         }
         if let Ok(model) = self.model.read(session, request) {
             self.compare(Rule::ReadResult, op, model, answer.outcome)?;
-            self.set_watch(op);
+            self.set_watch(op, request, answer.outcome);
         }
         Ok(())
     }
