@@ -23,12 +23,10 @@ pub(super) struct Step<'t> {
 pub(super) enum Cause<'t> {
     /// A request of the history.
     Request(usize),
-    /// A session expired.
-    Expiry(SessionId),
     /// The server deleted an empty container or an expired TTL znode.
     Cleanup(&'t str),
-    /// A client outside of the history.
-    Foreign(&'t Decided),
+    /// A client outside of the history, or the end of a session that expired.
+    Unrecorded(&'t Decided),
     /// It changes no znode: a session was opened, or a request refused.
     NoChange,
 }
@@ -145,10 +143,6 @@ pub(super) fn by_transactions<'t>(
         let cause = match (&txn.decision, asked) {
             (_, Some(op)) => Cause::Request(op),
             (Decision::Opened, _) => Cause::NoChange,
-            (Decision::Applied(Request::CloseSession), _) => match unknown.take(all, txn) {
-                Suspect::Op(op) => Cause::Request(op),
-                Suspect::None | Suspect::Several => Cause::Expiry(txn.session),
-            },
             (Decision::Applied(Request::Delete(delete)), _) if txn.session == SessionId(0) => {
                 Cause::Cleanup(&delete.path)
             }
@@ -158,11 +152,12 @@ pub(super) fn by_transactions<'t>(
             _ => match unknown.take(all, txn) {
                 Suspect::Op(op) => Cause::Request(op),
                 Suspect::Several => Cause::NoChange,
-                Suspect::None if known.contains(&txn.session) => {
+                // The session of a client of the history may expire.
+                Suspect::None if known.contains(&txn.session) && !ends_session(txn) => {
                     let expected = "one request of that session with that xid";
                     return Err(broken(Rule::Transactions, name(txn), None, expected, "none"));
                 }
-                Suspect::None => Cause::Foreign(txn),
+                Suspect::None => Cause::Unrecorded(txn),
             },
         };
         if let Cause::Request(op) = cause {
@@ -179,11 +174,16 @@ pub(super) fn by_transactions<'t>(
     Ok(steps)
 }
 
+fn ends_session(txn: &Decided) -> bool {
+    txn.decision == Decision::Applied(Request::CloseSession)
+}
+
 /// A transaction as a violation names it.
 pub(super) fn name(txn: &Decided) -> Operation {
     let description = match &txn.decision {
         Decision::Opened => "transaction: a new session".to_owned(),
         Decision::Refused(code) => format!("transaction: {code:?}"),
+        Decision::Applied(Request::CloseSession) => "transaction: the end of a session".to_owned(),
         Decision::Applied(request) => format!("transaction {request:?}"),
     };
     let (session, xid, zxid) = (Some(txn.session), Some(txn.xid), Some(txn.zxid));

@@ -97,12 +97,6 @@ impl<'a, 'h> Replay<'a, 'h> {
                 }
                 self.all.ops[op].request == Some(&Request::CloseSession)
             }
-            Cause::Expiry(session) => {
-                let name = Operation { session: Some(session), ..Operation::at(zxid, "expiry") };
-                self.execute(session, zxid, time, &Request::CloseSession, &name)?.ok();
-                self.ended.insert(session, (zxid, name));
-                true
-            }
             Cause::Cleanup(path) => {
                 if let Err(code) = self.model.clean_up(path, zxid, time) {
                     let name = Operation::at(zxid, &format!("the server's delete of {path}"));
@@ -111,14 +105,18 @@ impl<'a, 'h> Replay<'a, 'h> {
                 }
                 false
             }
-            Cause::Foreign(txn) => {
+            Cause::Unrecorded(txn) => {
                 let Decision::Applied(request) = &txn.decision else { return Ok(()) };
                 let name = order::name(txn);
                 let outcome = self.execute(txn.session, zxid, time, request, &name)?;
                 if refusal(&outcome).is_some() {
                     return Err(broken(Rule::WriteResult, name, None, &shown(&outcome), "success"));
                 }
-                *request == Request::CloseSession
+                let ends_session = *request == Request::CloseSession;
+                if ends_session {
+                    self.ended.insert(txn.session, (zxid, name));
+                }
+                ends_session
             }
         };
         self.check_events_of(zxid, ends_session)
