@@ -89,7 +89,7 @@ impl Messages {
                     ("connected", "server", None, fields)
                 }
                 Ok(FromServer::Event(zxid, event)) => ("event", "server", None, of_event(zxid, &event)),
-                Ok(FromServer::Reply { header, op, reply }) => {
+                Ok(FromServer::Reply { header, op, reply, .. }) => {
                     let mut fields = reply_fields(header.err, header.zxid, &reply);
                     let name = op.map_or_else(|| "unasked".to_owned(), operation_or_number);
                     fields.insert(0, ("op", Value::Text(name)));

@@ -132,7 +132,7 @@ impl Director {
                 Disposition::Deliver
             }
             FromServer::Event(..) => Disposition::Deliver,
-            FromServer::Reply { header, op, reply } => {
+            FromServer::Reply { header, op, reply, .. } => {
                 let Some(op) = op.and_then(OpCode::from_code) else { return Disposition::Deliver };
                 if matches!(op, OpCode::Ping | OpCode::Auth | OpCode::SetWatches | OpCode::SetWatches2) {
                     return Disposition::Deliver;

@@ -60,7 +60,7 @@ impl Play {
             OpCode::Exists => Reply::Stat(Stat::default()),
             _ => Reply::Empty,
         };
-        self.sees(FromServer::Reply { header, op: Some(op.code()), reply: Ok(reply) })
+        self.sees(FromServer::Reply { header, number: None, op: Some(op.code()), reply: Ok(reply) })
     }
 
     /// The client asks for something, and gets the reply.

@@ -93,9 +93,10 @@ pub(crate) enum FromClient {
 #[derive(Debug, Clone)]
 pub(crate) enum FromServer {
     Connected(ConnectResponse),
-    /// A reply, and the opcode of its request if there is one.
+    /// A reply, and its request if there is one: which one it was, counted from 0, and its opcode.
     Reply {
         header: ReplyHeader,
+        number: Option<usize>,
         op: Option<i32>,
         reply: Result<Reply, DecodeError>,
     },
@@ -108,11 +109,9 @@ pub(crate) struct Conversation {
     has_asked: bool,
     has_answered: bool,
     /// How many requests there were.
-    asked: usize,
+    pub(crate) asked: usize,
     /// The requests without a reply, oldest first, each with its number.
     in_flight: VecDeque<(Xid, i32, usize)>,
-    /// The number of the request that the last reply was for, counted from 0.
-    pub(crate) answered: Option<usize>,
 }
 
 impl Conversation {
@@ -151,10 +150,9 @@ impl Conversation {
             return Ok(FromServer::Event(header.zxid, event));
         }
         let answered = |&(xid, op, _): &(Xid, i32, usize)| header.xid == reply_xid(op, xid);
-        let op = self.in_flight.iter().position(answered).and_then(|at| self.in_flight.remove(at));
-        self.answered = op.map(|(_, _, number)| number);
-        let op = op.map(|(_, op, _)| op);
+        let request = self.in_flight.iter().position(answered).and_then(|at| self.in_flight.remove(at));
+        let (op, number) = request.map(|(_, op, number)| (op, number)).unzip();
         let reply = parse_reply(op.and_then(OpCode::from_code), header.err != 0, body);
-        Ok(FromServer::Reply { header, op, reply })
+        Ok(FromServer::Reply { header, number, op, reply })
     }
 }

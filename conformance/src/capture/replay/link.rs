@@ -9,12 +9,11 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use zoolet_proto::records::ConnectResponse;
-use zoolet_proto::{OpCode, Request, Xid};
+use zoolet_proto::{Request, Xid};
 
 use crate::wire::conversation::{Conversation, Frames, FromServer};
 use crate::wire::encoding::{framed, payload};
-use crate::wire::fields::{Fields, of_event, reply_fields};
+use crate::wire::fields::{Fields, of_event};
 
 /// A connection to the new server. What comes is taken off at once, so that the server is never kept waiting.
 pub(super) struct Link {
@@ -24,30 +23,12 @@ pub(super) struct Link {
     conversation: Conversation,
     /// How long the server may take to accept something.
     limit: Duration,
-    /// How many requests were sent, pings included.
-    asked: usize,
     /// The events that nothing was compared with yet.
     pub(super) events: Vec<Fields>,
     /// How many events of the capture were compared.
     pub(super) compared: usize,
     /// The captured session that it has.
     pub(super) session: Option<i64>,
-}
-
-/// What comes on a connection.
-pub(super) enum LinkMessage {
-    Connected(ConnectResponse),
-    /// The reply to the request of this number.
-    Reply {
-        number: usize,
-        fields: Fields,
-        zxid: i64,
-    },
-    /// An event, which is kept.
-    Event,
-    /// The reply to a ping, or bytes that are not a frame.
-    Other,
-    Ended,
 }
 
 impl Link {
@@ -63,7 +44,6 @@ impl Link {
             reading,
             conversation: Conversation::default(),
             limit,
-            asked: 0,
             events: Vec::new(),
             compared: 0,
             session: None,
@@ -79,37 +59,27 @@ impl Link {
 
     /// Sends a request, and returns its number.
     pub(super) async fn ask(&mut self, payload: &[u8]) -> usize {
+        let number = self.conversation.asked;
         self.send(payload).await;
-        self.asked += 1;
-        self.asked - 1
+        number
     }
 
     pub(super) async fn ping(&mut self) {
-        self.ask(&payload(|out| Request::Ping.encode_frame(Xid::PING, out))).await;
+        self.send(&payload(|out| Request::Ping.encode_frame(Xid::PING, out))).await;
     }
 
     pub(super) async fn send_bytes(&mut self, bytes: &[u8]) {
         let _ = timeout(self.limit, self.to.write_all(bytes)).await;
     }
 
-    /// What comes next. Events are kept as well. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> LinkMessage {
-        let Some(payload) = self.came.recv().await else { return LinkMessage::Ended };
-        match self.conversation.from_server(&payload) {
-            Ok(FromServer::Connected(response)) => LinkMessage::Connected(response),
-            Ok(FromServer::Event(zxid, event)) => {
-                self.events.push(of_event(zxid, &event));
-                LinkMessage::Event
-            }
-            Ok(FromServer::Reply { header, op, reply }) => match self.conversation.answered {
-                Some(number) if op != Some(OpCode::Ping.code()) => {
-                    let fields = reply_fields(header.err, header.zxid, &reply);
-                    LinkMessage::Reply { number, fields, zxid: header.zxid.0 }
-                }
-                _ => LinkMessage::Other,
-            },
-            Err(_) => LinkMessage::Other,
+    /// What comes next, or why it is no message; none at the end. Events are kept as well. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Option<Result<FromServer, String>> {
+        let payload = self.came.recv().await?;
+        let message = self.conversation.from_server(&payload);
+        if let Ok(FromServer::Event(zxid, event)) = &message {
+            self.events.push(of_event(*zxid, event));
         }
+        Some(message)
     }
 }
 

@@ -8,15 +8,16 @@ use zoolet_proto::records::{AuthPacket, ConnectRequest, ConnectResponse, Delete,
 use zoolet_proto::{ErrorCode, Incoming, OpCode, Request, SessionId, Zxid};
 
 use super::ids::{Ids, show_events};
-use super::link::{Link, LinkMessage};
+use super::link::Link;
 use super::plan::Plan;
 use super::step::{Action, Awaited, Moment, Step};
 use super::waiting::Missing;
 use super::{Replay, ReplayDifference, Replayed};
 use crate::error::CaptureError;
 use crate::wire::connection::{Connection, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
+use crate::wire::conversation::FromServer;
 use crate::wire::encoding;
-use crate::wire::fields::{Fields, Value, of_connect, of_connected, show};
+use crate::wire::fields::{Fields, Value, of_connect, of_connected, reply_fields, show};
 use crate::wire::requests::of_incoming;
 
 pub(super) struct Player<'r> {
@@ -111,7 +112,7 @@ impl<'r> Player<'r> {
 
         let (what, captured) = (show(&of_connect(request)), of_connected(response));
         let wanted = |message| match message {
-            LinkMessage::Connected(response) => Some(response),
+            Ok(FromServer::Connected(response)) => Some(response),
             _ => None,
         };
         let came = match self.wait_for(connection, self.replay.limit, wanted).await {
@@ -180,8 +181,8 @@ impl<'r> Player<'r> {
             return;
         }
         let wanted = |message| match message {
-            LinkMessage::Reply { number: answered, fields, zxid } if answered == number => {
-                Some((fields, zxid))
+            Ok(FromServer::Reply { header, number: answered, reply, .. }) if answered == Some(number) => {
+                Some((reply_fields(header.err, header.zxid, &reply), header.zxid.0))
             }
             _ => None,
         };
@@ -237,8 +238,11 @@ impl<'r> Player<'r> {
         };
         link.send_bytes(bytes).await;
         if is_answered {
-            let wanted = |message| matches!(message, LinkMessage::Other).then_some(());
-            if self.wait_for(connection, self.replay.limit, wanted).await.is_err() {
+            // A text may look like a reply to nothing.
+            let is_text = |message| {
+                matches!(message, Err(_) | Ok(FromServer::Reply { number: None, .. })).then_some(())
+            };
+            if self.wait_for(connection, self.replay.limit, is_text).await.is_err() {
                 let what = show(&[("bytes", Value::Data(Some(Bytes::copy_from_slice(bytes))))]);
                 self.lose(step, &what, "an answer", "no answer");
             }
@@ -253,7 +257,7 @@ impl<'r> Player<'r> {
         let all = self.captured_events(connection).len();
         let missing = (all - link.compared).saturating_sub(link.events.len());
         for _ in 0..missing {
-            let is_event = |message| matches!(message, LinkMessage::Event).then_some(());
+            let is_event = |message| matches!(message, Ok(FromServer::Event(..))).then_some(());
             if self.wait_for(connection, self.timer_limit(), is_event).await.is_err() {
                 break;
             }

@@ -174,7 +174,7 @@ impl Reading {
         let zxid = match self.connection(moment).conversation.from_server(payload) {
             Ok(FromServer::Connected(response)) => return self.connected(response, moment),
             Ok(FromServer::Event(zxid, event)) => self.event(zxid, &event, moment),
-            Ok(FromServer::Reply { header, reply, .. }) => self.reply(header, &reply, moment),
+            Ok(FromServer::Reply { header, number, reply, .. }) => self.reply(header, number, &reply, moment),
             Err(_) => return,
         };
         self.saw(zxid, moment);
@@ -207,10 +207,16 @@ impl Reading {
         zxid.0
     }
 
-    fn reply(&mut self, header: ReplyHeader, reply: &Result<Reply, DecodeError>, moment: Moment) -> i64 {
+    fn reply(
+        &mut self,
+        header: ReplyHeader,
+        number: Option<usize>,
+        reply: &Result<Reply, DecodeError>,
+        moment: Moment,
+    ) -> i64 {
         let zxid = header.zxid.0;
         let connection = self.connections.entry(moment.connection).or_default();
-        let draft = connection.conversation.answered.and_then(|number| connection.requests[number]);
+        let draft = number.and_then(|number| connection.requests[number]);
         let Some(draft) = draft.and_then(|draft| self.drafts.get_mut(draft)) else { return zxid };
         if let Action::Request { request, reply: awaited, .. } = &mut draft.action {
             let is_transaction = takes_zxid(request) && zxid > draft.seen;

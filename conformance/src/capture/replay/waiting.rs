@@ -6,10 +6,10 @@ use tokio::time::{sleep, timeout};
 use zoolet_proto::Request;
 
 use super::ids::ReplayedSession;
-use super::link::LinkMessage;
 use super::player::Player;
 use super::step::Step;
 use crate::error::CaptureError;
+use crate::wire::conversation::FromServer;
 
 /// How often sessions are kept alive while something is waited for.
 const TICK: Duration = Duration::from_millis(50);
@@ -98,14 +98,14 @@ impl Player<'_> {
         &mut self,
         connection: u32,
         limit: Duration,
-        wanted: impl Fn(LinkMessage) -> Option<T>,
+        wanted: impl Fn(Result<FromServer, String>) -> Option<T>,
     ) -> Result<T, Missing> {
         let until = Instant::now() + limit;
         while Instant::now() < until {
             let Some(link) = self.links.get_mut(&connection) else { return Err(Missing::Ended) };
             match timeout(TICK, link.next()).await {
-                Ok(LinkMessage::Ended) => return Err(Missing::Ended),
-                Ok(message) => {
+                Ok(None) => return Err(Missing::Ended),
+                Ok(Some(message)) => {
                     if let Some(found) = wanted(message) {
                         return Ok(found);
                     }

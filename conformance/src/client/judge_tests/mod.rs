@@ -104,7 +104,7 @@ impl Play {
 
     fn replies_with(&mut self, number: usize, xid: i32, zxid: i64, err: i32) {
         let header = ReplyHeader { xid: Xid(xid), zxid: Zxid(zxid), err };
-        let message = FromServer::Reply { header, op: None, reply: Ok(Reply::Empty) };
+        let message = FromServer::Reply { header, number: None, op: None, reply: Ok(Reply::Empty) };
         self.judge.server_sent(number, self.at, &message);
     }
 
