@@ -115,9 +115,11 @@ impl Records {
 }
 
 impl<R: Read> Records<R> {
-    fn new(mut input: R, file: &Path) -> Result<Self, CaptureError> {
+    fn new(input: R, file: &Path) -> Result<Self, CaptureError> {
+        let offset = MAGIC.len() as u64;
+        let mut records = Self { input, file: file.to_owned(), offset, state: State::Reading };
         let mut magic = [0; MAGIC.len()];
-        let is_whole = fill(&mut input, &mut magic).map_err(|source| CaptureError::read(file, source))?;
+        let is_whole = records.fill(&mut magic)?;
         let (name, version) = (&MAGIC[..7], MAGIC[7]);
         if !is_whole || magic[..7] != *name {
             return Err(CaptureError::NoCapture { file: file.to_owned() });
@@ -125,7 +127,7 @@ impl<R: Read> Records<R> {
         if magic[7] != version {
             return Err(CaptureError::Version { file: file.to_owned(), version: magic[7] });
         }
-        Ok(Self { input, file: file.to_owned(), offset: MAGIC.len() as u64, state: State::Reading })
+        Ok(records)
     }
 
     /// The next record. None at the end, and where the file breaks off.
@@ -175,24 +177,18 @@ impl<R: Read> Records<R> {
 
     /// Fills the buffer. False, and the file is torn, if it ends before.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, CaptureError> {
-        let is_whole =
-            fill(&mut self.input, buffer).map_err(|source| CaptureError::read(&self.file, source))?;
-        if !is_whole {
-            self.state = State::Torn;
+        match self.input.read_exact(buffer) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.state = State::Torn;
+                Ok(false)
+            }
+            Err(source) => Err(CaptureError::read(&self.file, source)),
         }
-        Ok(is_whole)
     }
 
     fn damaged(&self) -> CaptureError {
         CaptureError::Damaged { file: self.file.clone(), offset: self.offset }
-    }
-}
-
-/// Fills the buffer. False if the input ends before.
-fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
-    match input.read_exact(buffer) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        read => read.map(|()| true),
     }
 }
 
