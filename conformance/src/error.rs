@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::wire::connection::NoSession;
-
 /// A text that is not a list of cases.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {reason}")]
@@ -36,11 +34,6 @@ impl RunError {
     /// Whether there is no server yet that opens sessions, and there may be one later.
     pub fn may_be_starting(&self) -> bool {
         self.may_be_starting
-    }
-
-    pub(crate) fn no_session(address: &str, no: NoSession) -> Self {
-        let NoSession { reason, may_be_starting } = no;
-        Self { address: address.to_owned(), reason, is_locked: false, may_be_starting }
     }
 }
 
@@ -132,5 +125,11 @@ impl CaptureError {
 
     pub(crate) fn server(address: &str, reason: impl Into<String>) -> Self {
         Self::Server { address: address.to_owned(), reason: reason.into() }
+    }
+}
+
+impl From<RunError> for CaptureError {
+    fn from(RunError { address, reason, .. }: RunError) -> Self {
+        Self::Server { address, reason }
     }
 }

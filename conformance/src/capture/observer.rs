@@ -30,8 +30,7 @@ impl Observer {
     /// # Errors
     /// If there is not a ZooKeeper that opens a session.
     pub(super) async fn start(address: &str) -> Result<Option<Self>, CaptureError> {
-        let connecting = Connection::with_session(address, ANSWER_LIMIT).await;
-        let mut connection = connecting.map_err(|no| CaptureError::server(address, no.reason))?;
+        let mut connection = Connection::with_session(address, ANSWER_LIMIT).await?;
         let mode = AddWatchMode::PersistentRecursive.code();
         let watch = Request::AddWatch(AddWatch { path: Some("/".to_owned()), mode });
         if let Ok((None, ..)) = connection.ask(&watch).await {

@@ -175,8 +175,7 @@ impl Runner {
 
     /// A session of nobody in particular.
     pub(crate) async fn session(&self) -> Result<Connection, RunError> {
-        let opened = Connection::with_session(&self.address, self.limit).await;
-        opened.map_err(|no| RunError::no_session(&self.address, no))
+        Connection::with_session(&self.address, self.limit).await
     }
 
     /// A session to create and remove the subtrees with: that of the super user, if it is known, who can remove everything.

@@ -5,7 +5,7 @@ use zoolet_proto::{ErrorCode, Request};
 
 use crate::client::director::{LARGE_DATA, MANY_CHILDREN};
 use crate::client::scenario::Disturbance;
-use crate::wire::connection::{ANSWER_LIMIT, Connection, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
+use crate::wire::connection::{ANSWER_LIMIT, Connection, ReceiveError};
 use crate::wire::requests::create;
 
 /// The parent of what is prepared.
@@ -19,9 +19,8 @@ const BATCH: usize = 1_000;
 
 /// Creates `data` and `children` below [`ROOT`]; what they hold depends on the scenario.
 pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(), ReceiveError> {
-    let connecting = Connection::to(address, ANSWER_LIMIT).await;
-    let mut owner = connecting.map_err(|error| ReceiveError::Invalid(error.to_string()))?;
-    owner.open(NO_SESSION, 0, SESSION_TIMEOUT).await?;
+    let opening = Connection::with_session(address, ANSWER_LIMIT).await;
+    let mut owner = opening.map_err(|no| ReceiveError::Invalid(no.reason))?;
     let (data, children) = match disturbance {
         Disturbance::LargeReplies => (vec![b'x'; LARGE_DATA], MANY_CHILDREN),
         Disturbance::EmptyReplies => (Vec::new(), 0),

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, PASSWORD_LEN, WatchedEvent};
 use zoolet_proto::{ErrorCode, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
 
+use crate::error::RunError;
 use crate::wire::conversation::{Frames, parse_reply, reply_xid};
 use crate::wire::fields::{Fields, Value, of_connected, of_event, of_reply};
 
@@ -66,15 +67,6 @@ pub(crate) enum ReceiveError {
     Invalid(String),
 }
 
-/// Why a server opens no session.
-#[derive(Debug)]
-pub(crate) struct NoSession {
-    /// For people.
-    pub(crate) reason: String,
-    /// Whether it may do so later.
-    pub(crate) may_be_starting: bool,
-}
-
 impl Connection {
     pub(crate) async fn to(address: &str, limit: Duration) -> io::Result<Self> {
         let connecting = timeout(limit, TcpStream::connect(address)).await;
@@ -87,12 +79,14 @@ impl Connection {
     ///
     /// # Errors
     /// If there is no server that does so.
-    pub(crate) async fn with_session(address: &str, limit: Duration) -> Result<Self, NoSession> {
+    pub(crate) async fn with_session(address: &str, limit: Duration) -> Result<Self, RunError> {
+        let no_session = |reason, may_be_starting| {
+            let address = address.to_owned();
+            RunError { address, reason, is_locked: false, may_be_starting }
+        };
         let connecting = Self::to(address, limit).await;
-        let mut connection = connecting.map_err(|error| NoSession {
-            reason: format!("cannot connect: {error}"),
-            may_be_starting: !is_local(&error),
-        })?;
+        let mut connection =
+            connecting.map_err(|error| no_session(format!("cannot connect: {error}"), !is_local(&error)))?;
         let opened = connection.open(NO_SESSION, 0, SESSION_TIMEOUT).await;
         let may_be_starting = !matches!(opened, Err(ReceiveError::Invalid(_)));
         let reason = match opened {
@@ -108,7 +102,7 @@ impl Connection {
             Err(error @ ReceiveError::Unreachable(_)) => error.to_string(),
             Err(ReceiveError::Invalid(what)) => format!("it is not a ZooKeeper: it sends {what}"),
         };
-        Err(NoSession { reason, may_be_starting })
+        Err(no_session(reason, may_be_starting))
     }
 
     /// Opens a session, or takes one up.

@@ -28,7 +28,7 @@ pub async fn until_it_serves(address: &str, time: Duration) -> Result<(), RunErr
                 return Ok(());
             }
             Err(no) if no.may_be_starting && Instant::now() + AGAIN < end => sleep(AGAIN).await,
-            Err(no) => return Err(RunError::no_session(address, no)),
+            Err(no) => return Err(no),
         }
     }
 }

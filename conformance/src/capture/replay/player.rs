@@ -39,8 +39,7 @@ pub(super) struct Player<'r> {
 
 impl<'r> Player<'r> {
     pub(super) async fn new(replay: &'r Replay, plan: Plan) -> Result<Self, CaptureError> {
-        let connecting = Connection::with_session(&replay.server, replay.limit).await;
-        let mut observer = connecting.map_err(|no| CaptureError::server(&replay.server, no.reason))?;
+        let mut observer = Connection::with_session(&replay.server, replay.limit).await?;
         let answer = observer.ask(&Request::Ping).await;
         let (_, zxid, _) = answer.map_err(|error| CaptureError::server(&replay.server, error.to_string()))?;
         Ok(Self {
