@@ -9,7 +9,7 @@ use zoolet_proto::{OpCode, OpKind, Reply, Zxid};
 use crate::client::judge::Judge;
 use crate::client::rule::ClientRule;
 use crate::client::scenario::Disturbance;
-use crate::client::watches::Watches;
+use crate::client::session::Session;
 use crate::wire::conversation::FromServer;
 
 /// The reply after which a connection is cut.
@@ -156,27 +156,24 @@ impl Director {
 
     fn cut(&self, op: OpCode, is_ok: bool, judge: &Judge, (number, replies): (usize, usize)) -> Disposition {
         let is_due = replies >= CUT_AT && self.cuts.is_empty() && op != OpCode::CloseSession;
-        let path_bytes = || path_bytes(judge, number);
-        match self.disturbance {
-            Disturbance::Reconnect | Disturbance::Moved | Disturbance::Lagging if is_due => {
-                Disposition::DeliverThenCut
+        let is_cut = match self.disturbance {
+            Disturbance::Reconnect | Disturbance::Moved | Disturbance::Lagging | Disturbance::Expired => {
+                is_due
             }
             Disturbance::Watches => {
                 let is_second = self.cuts.len() == 1 && judge.has_judged_watches(number);
-                let is_due = is_due || (is_second && replies >= CUT_AT);
-                if is_due && path_bytes() > 0 { Disposition::DeliverThenCut } else { Disposition::Deliver }
+                (is_due || is_second && replies >= CUT_AT) && path_bytes(judge, number) > 0
             }
-            Disturbance::ManyWatches if is_due && path_bytes() > DEFAULT_MAX_FRAME => {
-                Disposition::DeliverThenCut
-            }
-            Disturbance::Auth if is_due && judge.has_auth(number) => Disposition::DeliverThenCut,
-            Disturbance::LostReply
-                if is_due && is_ok && matches!(op.kind(), OpKind::Create | OpKind::Write) =>
-            {
-                Disposition::DropThenCut
-            }
-            Disturbance::Expired if is_due => Disposition::DeliverThenExpire,
-            _ => Disposition::Deliver,
+            Disturbance::ManyWatches => is_due && path_bytes(judge, number) > DEFAULT_MAX_FRAME,
+            Disturbance::Auth => is_due && judge.session(number).is_some_and(Session::has_auth),
+            Disturbance::LostReply => is_due && is_ok && matches!(op.kind(), OpKind::Create | OpKind::Write),
+            _ => false,
+        };
+        match self.disturbance {
+            _ if !is_cut => Disposition::Deliver,
+            Disturbance::LostReply => Disposition::DropThenCut,
+            Disturbance::Expired => Disposition::DeliverThenExpire,
+            _ => Disposition::DeliverThenCut,
         }
     }
 
@@ -194,7 +191,7 @@ impl Director {
             self.had_watches_to_cut(judge, connections)?;
             let judged = (1..=connections).filter(|number| judge.has_judged_watches(*number));
             // A client that restores none has shown what it does, and has none that another cut could concern.
-            if judged.clone().any(|number| judge.watches(number).is_none_or(Watches::is_empty)) {
+            if judged.clone().any(|number| path_bytes(judge, number) == 0) {
                 return Ok(());
             }
             unless(self.cuts.len() >= cuts, "the program ended before the second cut")?;
@@ -219,8 +216,8 @@ impl Director {
             Disturbance::ManyWatches => watched(1),
             Disturbance::Reconnect | Disturbance::Moved => is_cut().and_then(|()| returned()),
             Disturbance::Auth => {
-                let has_auth =
-                    !self.cuts.is_empty() || (1..=connections).any(|number| judge.has_auth(number));
+                let mut sessions = (1..=connections).filter_map(|number| judge.session(number));
+                let has_auth = !self.cuts.is_empty() || sessions.any(Session::has_auth);
                 unless(has_auth, "the program gave no credentials that were accepted")?;
                 unless(!self.cuts.is_empty(), "the program made too few requests after it gave credentials")?;
                 returned()
@@ -272,7 +269,7 @@ impl Director {
 
 /// The length of all paths that the session of a connection watches.
 fn path_bytes(judge: &Judge, number: usize) -> usize {
-    judge.watches(number).map_or(0, Watches::path_bytes)
+    judge.session(number).map_or(0, |session| session.watches.path_bytes())
 }
 
 impl HasRead {

@@ -13,7 +13,6 @@ use zoolet_proto::{Incoming, OpCode, ReplyHeader, Request, SessionId, Xid, Zxid}
 use crate::client::evidence::{Evidence, Mistake, short};
 use crate::client::rule::ClientRule;
 use crate::client::session::Session;
-use crate::client::watches::Watches;
 use crate::client::xids::Xids;
 use crate::wire::conversation::{FromClient, FromServer, reply_xid};
 use crate::wire::requests::relative_zxid;
@@ -159,23 +158,8 @@ impl Judge {
     }
 
     /// The session of a connection, if it has one.
-    pub(crate) fn session(&self, number: usize) -> Option<SessionId> {
-        self.connections.get(number.checked_sub(1)?)?.session
-    }
-
-    /// The password of a session.
-    pub(crate) fn password(&self, session: SessionId) -> Option<Bytes> {
-        self.sessions.get(&session).map(|session| session.password.clone())
-    }
-
-    /// The watches of the session of a connection.
-    pub(crate) fn watches(&self, number: usize) -> Option<&Watches> {
-        Some(&self.sessions.get(&self.session(number)?)?.watches)
-    }
-
-    /// Whether the session of a connection has given credentials.
-    pub(crate) fn has_auth(&self, number: usize) -> bool {
-        self.session(number).and_then(|id| self.sessions.get(&id)).is_some_and(Session::has_auth)
+    pub(crate) fn session(&self, number: usize) -> Option<&Session> {
+        self.sessions.get(&self.connections.get(number.checked_sub(1)?)?.session?)
     }
 
     /// Whether it has shown on a connection that it sets its watches again, or that it does not.
@@ -227,13 +211,12 @@ impl Judge {
 
     fn requests(&mut self, number: usize, at: Duration, incoming: &Incoming, evidence: &Evidence) {
         let op = OpCode::from_code(incoming.op);
-        match &incoming.body {
-            Err(_) if op.is_none() => {
-                let reason = format!("{} is the opcode of no operation", incoming.op);
-                self.report(ClientRule::Undecodable, reason, evidence);
-            }
-            Err(error) => self.report(ClientRule::Undecodable, error.to_string(), evidence),
-            Ok(_) => {}
+        if let Err(error) = &incoming.body {
+            let reason = match op {
+                Some(_) => error.to_string(),
+                None => format!("{} is the opcode of no operation", incoming.op),
+            };
+            self.report(ClientRule::Undecodable, reason, evidence);
         }
         if let Some((rule, reason)) = self.connection(number).xids.note(incoming.xid, op) {
             self.report(rule, reason, evidence);
@@ -347,7 +330,7 @@ impl Judge {
             self.detach(old, at, End::Client);
         }
         let session = self.sessions.entry(response.session).or_default();
-        session.password = response.password.clone();
+        (session.id, session.password) = (response.session, response.password.clone());
         session.timeout = Duration::from_millis(u64::try_from(response.timeout).unwrap_or_default());
         session.connection = Some(number);
         (session.away_since, session.successor) = (None, None);

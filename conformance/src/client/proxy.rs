@@ -263,8 +263,7 @@ impl Link<'_> {
     async fn expire(&self) {
         let session = {
             let judging = self.state.judging();
-            let id = judging.judge.session(self.number);
-            id.and_then(|id| Some((id.0, judging.judge.password(id)?)))
+            judging.judge.session(self.number).map(|session| (session.id.0, session.password.clone()))
         };
         let connecting = Connection::to(&self.state.server, ANSWER_LIMIT).await;
         let (Some(session), Ok(mut other)) = (session, connecting) else { return };

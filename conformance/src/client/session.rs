@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zoolet_proto::records::{AuthPacket, SaslToken};
-use zoolet_proto::{ErrorCode, Request, Zxid};
+use zoolet_proto::{ErrorCode, Request, SessionId, Zxid};
 
 use crate::client::evidence::Evidence;
 use crate::client::watches::Watches;
 
 #[derive(Default)]
 pub(crate) struct Session {
+    pub(crate) id: SessionId,
     pub(crate) password: Bytes,
     pub(crate) timeout: Duration,
     /// The connection that it is attached to.
