@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use zoolet_proto::{OpCode, Request, SessionId, Zxid};
 
 use super::operations::Operations;
-use super::unanswered::{Suspect, Unanswered};
+use super::unanswered::Unanswered;
 use crate::history::decided::{Decided, Decision};
 use crate::history::verdict::{CheckError, Operation, Rule, Undecided, broken};
 
@@ -150,14 +150,13 @@ pub(super) fn by_transactions<'t>(
                 Cause::NoChange
             }
             _ => match unknown.take(all, txn) {
-                Suspect::Op(op) => Cause::Request(op),
-                Suspect::Several => Cause::NoChange,
+                Some(cause) => cause,
                 // The session of a client of the history may expire.
-                Suspect::None if known.contains(&txn.session) && !ends_session(txn) => {
+                None if known.contains(&txn.session) && !ends_session(txn) => {
                     let expected = "one request of that session with that xid";
                     return Err(broken(Rule::Transactions, name(txn), None, expected, "none"));
                 }
-                Suspect::None => Cause::Unrecorded(txn),
+                None => Cause::Unrecorded(txn),
             },
         };
         if let Cause::Request(op) = cause {

@@ -6,6 +6,7 @@ use zoolet_proto::records::Op;
 use zoolet_proto::{Request, SessionId, Xid, Zxid};
 
 use super::operations::{CheckedOp, Operations};
+use super::order::Cause;
 use crate::history::decided::{Decided, Decision};
 use crate::history::model::as_part;
 
@@ -16,16 +17,6 @@ pub(super) struct Unanswered {
     by_xid: HashMap<(SessionId, Xid), VecDeque<usize>>,
     /// For each session its connections, in order, with the zxid of their first reply.
     replied: HashMap<SessionId, Vec<(usize, Zxid)>>,
-}
-
-/// The cause of a transaction among the writes without a reply.
-pub(super) enum Suspect {
-    /// None of them can be the cause.
-    None,
-    /// This one.
-    Op(usize),
-    /// A refused write that several can have caused. It does not matter which one.
-    Several,
 }
 
 impl Unanswered {
@@ -47,9 +38,9 @@ impl Unanswered {
         Self { by_xid, replied }
     }
 
-    /// Removes and returns the request that has caused the transaction.
-    pub(super) fn take(&mut self, all: &Operations<'_>, txn: &Decided) -> Suspect {
-        let Some(candidates) = self.by_xid.get_mut(&(txn.session, txn.xid)) else { return Suspect::None };
+    /// Removes and returns the request that has caused the transaction; none if none of them can be the cause.
+    pub(super) fn take<'t>(&mut self, all: &Operations<'_>, txn: &Decided) -> Option<Cause<'t>> {
+        let candidates = self.by_xid.get_mut(&(txn.session, txn.xid))?;
         let replied = self.replied.get(&txn.session).map_or(&[][..], Vec::as_slice);
         let mut fitting = (0..candidates.len()).filter(|at| {
             // If there is only one that does not fit, the replay reports what is wrong with it.
@@ -57,9 +48,10 @@ impl Unanswered {
         });
         let (first, second) = (fitting.next(), fitting.next());
         if second.is_some() && matches!(txn.decision, Decision::Refused(_)) {
-            return Suspect::Several;
+            // It does not matter which of them was refused.
+            return Some(Cause::NoChange);
         }
-        first.and_then(|at| candidates.remove(at)).map_or(Suspect::None, Suspect::Op)
+        candidates.remove(first?).map(Cause::Request)
     }
 }
 
