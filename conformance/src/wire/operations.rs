@@ -44,13 +44,16 @@ pub(crate) enum FieldDefault {
     Open,
 }
 
-const PATH: Field = ("path", Kind::Text, FieldDefault::Required);
+const PATH: Field = required("path", Kind::Text);
 const DATA: Field = ("data", Kind::Data, FieldDefault::Bytes(b""));
 const ACL: Field = ("acl", Kind::Acl, FieldDefault::Open);
 const VERSION: Field = int("version", -1);
 const WATCH: Field = ("watch", Kind::Bool, FieldDefault::Number(0));
-const SINCE: Field = ("since", Kind::Long, FieldDefault::Required);
+const SINCE: Field = required("since", Kind::Long);
 
+const fn required(name: &'static str, kind: Kind) -> Field {
+    (name, kind, FieldDefault::Required)
+}
 const fn int(name: &'static str, default: i64) -> Field {
     (name, Kind::Int, FieldDefault::Number(default))
 }
@@ -104,7 +107,7 @@ pub(crate) const OPERATIONS: &[OperationRow] = &[
     row("ping", 11, &[]),
     row("whoAmI", 107, &[]),
     row("closeSession", -11, &[]),
-    row("createSession", -10, &[("timeout", Kind::Int, FieldDefault::Required)]),
+    row("createSession", -10, &[required("timeout", Kind::Int)]),
     row("addWatch", 106, &[PATH, int("mode", 0)]),
     row("checkWatches", 17, &[PATH, int("kind", 3)]),
     row("removeWatches", 18, &[PATH, int("kind", 3)]),
@@ -114,16 +117,8 @@ pub(crate) const OPERATIONS: &[OperationRow] = &[
         105,
         &[SINCE, texts("data"), texts("exist"), texts("child"), texts("persistent"), texts("recursive")],
     ),
-    row(
-        "auth",
-        100,
-        &[
-            ("scheme", Kind::Text, FieldDefault::Required),
-            ("auth", Kind::Secret, FieldDefault::Required),
-            int("kind", 0),
-        ],
-    ),
-    row("sasl", 102, &[("token", Kind::Data, FieldDefault::Required)]),
+    row("auth", 100, &[required("scheme", Kind::Text), required("auth", Kind::Secret), int("kind", 0)]),
+    row("sasl", 102, &[required("token", Kind::Data)]),
     row("reconfig", 16, &[text("joining"), text("leaving"), text("members"), long("config", -1)]),
 ];
 
