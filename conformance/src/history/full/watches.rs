@@ -83,7 +83,7 @@ impl Watches {
         change: &TreeChange,
         alive: &impl Fn(usize) -> bool,
     ) -> Vec<ExpectedEvent> {
-        let TreeChange { kind, path, readable, parent, parent_readable } = change;
+        let TreeChange { kind, path, readable, parent_readable } = change;
         let mut expected = Vec::new();
         let mut add = |fired: BTreeMap<usize, (usize, bool)>, kind, path: &str, readable: bool| {
             // Without read permission there is no event, though the watch is used up.
@@ -101,6 +101,7 @@ impl Watches {
         let kinds = if *kind == EventType::NodeDeleted { &kinds[..] } else { &kinds[..3] };
         add(self.fire(path, kinds, alive), *kind, path, *readable);
         if *kind != EventType::NodeDataChanged {
+            let parent = path::parent(path);
             let fired = self.fire(parent, &[WatchKind::Child, WatchKind::Persistent], alive);
             add(fired, EventType::NodeChildrenChanged, parent, *parent_readable);
         }
@@ -161,7 +162,6 @@ mod tests {
                 kind: EventType::NodeDeleted,
                 path: "/a".to_owned(),
                 readable: true,
-                parent: "/".to_owned(),
                 parent_readable: true,
             };
             let expected = watches.trigger(&change, &|_| true);

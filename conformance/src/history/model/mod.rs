@@ -41,8 +41,7 @@ pub(super) struct TreeChange {
     pub(super) path: String,
     /// Whether every client may read the znode, and so is notified.
     pub(super) readable: bool,
-    /// The parent, and whether every client may read it.
-    pub(super) parent: String,
+    /// The same of its parent.
     pub(super) parent_readable: bool,
 }
 
@@ -155,12 +154,10 @@ impl Model {
             Request::GetChildren2(get) => {
                 children(&get.path).map(|(names, stat)| Reply::Children2(names, stat))
             }
-            // With the empty path, its alias, the root counts itself.
-            Request::GetAllChildrenNumber(get) if get.path.is_empty() => {
-                found("/", Perms::READ).map(|_| Reply::Count(tree.descendants("/") + 1))
-            }
             Request::GetAllChildrenNumber(get) => {
-                found(&get.path, Perms::READ).map(|_| Reply::Count(tree.descendants(&get.path)))
+                // With the empty path, its alias, the root counts itself.
+                let itself = i32::from(get.path.is_empty());
+                found(&get.path, Perms::READ).map(|_| Reply::Count(tree.descendants(&get.path) + itself))
             }
             Request::GetEphemerals(get) => {
                 let prefix = get.prefix.as_deref().unwrap_or_default();
@@ -343,9 +340,8 @@ impl Model {
 
     fn record_change(&mut self, kind: EventType, path: &str) {
         let readable = |path| self.tree.node(path, Perms::READ).is_ok();
-        let (path, parent) = (path.to_owned(), path::parent(path).to_owned());
-        let (readable, parent_readable) = (readable(&path), readable(&parent));
-        self.changes.push(TreeChange { kind, path, readable, parent, parent_readable });
+        let (readable, parent_readable) = (readable(path), readable(path::parent(path)));
+        self.changes.push(TreeChange { kind, path: path.to_owned(), readable, parent_readable });
     }
 
     fn childless(&self, path: &str) -> Result<(), ErrorCode> {
