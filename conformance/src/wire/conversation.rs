@@ -114,15 +114,13 @@ pub(crate) struct Conversation {
     in_flight: VecDeque<(Xid, i32, usize)>,
 }
 
+#[allow(clippy::wrong_self_convention, reason = "the names are those of the directions")]
 impl Conversation {
     /// One whose handshake is over.
     pub(crate) fn established() -> Self {
         Self { has_asked: true, has_answered: true, ..Self::default() }
     }
-}
 
-#[allow(clippy::wrong_self_convention, reason = "the names are those of the directions")]
-impl Conversation {
     /// Decodes the next payload of the client.
     pub(crate) fn from_client(&mut self, payload: &[u8]) -> Result<FromClient, String> {
         if !std::mem::replace(&mut self.has_asked, true) {

@@ -11,7 +11,6 @@ use super::ids::{Ids, show_events};
 use super::link::Link;
 use super::plan::Plan;
 use super::step::{Action, Awaited, Moment, Step};
-use super::waiting::Missing;
 use super::{Replay, ReplayDifference, Replayed};
 use crate::error::CaptureError;
 use crate::wire::connection::{Connection, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
@@ -117,7 +116,7 @@ impl<'r> Player<'r> {
         let came = match self.wait_for(connection, self.replay.limit, wanted).await {
             Ok(came) => came,
             Err(missing) => {
-                self.lose(step, &what, &show(&captured), missing.text("no answer"));
+                self.lose(step, &what, &show(&captured), &missing.to_string());
                 return Ok(());
             }
         };
@@ -202,7 +201,7 @@ impl<'r> Player<'r> {
             }
             Err(missing) => {
                 let captured = show(&self.ids.normal_captured(captured));
-                self.lose(step, &what, &captured, missing.text("no reply"));
+                self.lose(step, &what, &captured, &missing.to_string());
             }
         }
     }
@@ -275,7 +274,7 @@ impl<'r> Player<'r> {
         let waited = self.wait_for(connection, self.timer_limit(), |_| None::<()>).await;
         let all = self.captured_events(connection).len();
         self.events(step, "before the server ended the connection", all);
-        if waited != Err(Missing::Ended) {
+        if !matches!(waited, Err(ReceiveError::Ended)) {
             self.unasked_difference(step, "the server has ended the connection", "it has not");
         }
         self.links.remove(&connection);

@@ -9,29 +9,13 @@ use super::ids::ReplayedSession;
 use super::player::Player;
 use super::step::Step;
 use crate::error::CaptureError;
+use crate::wire::connection::ReceiveError;
 use crate::wire::conversation::FromServer;
 
 /// How often sessions are kept alive while something is waited for.
 const TICK: Duration = Duration::from_millis(50);
 /// The longest time that is waited for what a timer of the server has done.
 const TIMER_LIMIT: Duration = Duration::from_secs(60);
-
-/// Why what was waited for has not come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
-    Ended,
-    Late,
-}
-
-impl Missing {
-    /// In words; `late` says what has not come in time.
-    pub(super) fn text(self, late: &'static str) -> &'static str {
-        match self {
-            Self::Ended => "the server has ended the connection",
-            Self::Late => late,
-        }
-    }
-}
 
 impl Player<'_> {
     /// Waits until the server is as far as it was before this step. What the plan has no step for is left to its timers.
@@ -99,12 +83,12 @@ impl Player<'_> {
         connection: u32,
         limit: Duration,
         wanted: impl Fn(Result<FromServer, String>) -> Option<T>,
-    ) -> Result<T, Missing> {
+    ) -> Result<T, ReceiveError> {
         let until = Instant::now() + limit;
         while Instant::now() < until {
-            let Some(link) = self.links.get_mut(&connection) else { return Err(Missing::Ended) };
+            let Some(link) = self.links.get_mut(&connection) else { return Err(ReceiveError::Ended) };
             match timeout(TICK, link.next()).await {
-                Ok(None) => return Err(Missing::Ended),
+                Ok(None) => return Err(ReceiveError::Ended),
                 Ok(Some(message)) => {
                     if let Some(found) = wanted(message) {
                         return Ok(found);
@@ -113,6 +97,6 @@ impl Player<'_> {
                 Err(_) => self.tick().await,
             }
         }
-        Err(Missing::Late)
+        Err(ReceiveError::Late(limit))
     }
 }
