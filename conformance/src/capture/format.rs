@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes};
 
 use crate::error::CaptureError;
+use crate::history::Side;
 
 /// The first bytes of every capture. The last of them is the version of the format.
 pub(super) const MAGIC: [u8; 8] = *b"zlcaptr\x01";
@@ -37,40 +38,32 @@ pub(crate) struct Record {
     pub(crate) content: Bytes,
 }
 
-/// What a record says, by its number in the file.
+/// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum RecordKind {
     /// A client has connected.
-    Opened = 1,
-    /// A frame of the client.
-    ClientFrame = 2,
-    /// A frame of the server.
-    ServerFrame = 3,
-    /// Bytes of the client that are not a frame, such as a four-letter word.
-    ClientBytes = 4,
-    /// Bytes of the server that are not a frame.
-    ServerBytes = 5,
-    /// The client has ended the connection.
-    EndedByClient = 6,
-    /// The server has ended it, or could not be reached.
-    EndedByServer = 7,
+    Opened,
+    /// A frame of this end.
+    Frame(Side),
+    /// Bytes of this end that are not a frame, such as a four-letter word.
+    Bytes(Side),
+    /// This end has ended the connection. The server has as well if it could not be reached.
+    Ended(Side),
     /// The capture has ended, and with it all connections that are open. The last record.
-    Finished = 8,
+    Finished,
 }
 
-impl RecordKind {
-    const ALL: [Self; 8] = [
-        Self::Opened,
-        Self::ClientFrame,
-        Self::ServerFrame,
-        Self::ClientBytes,
-        Self::ServerBytes,
-        Self::EndedByClient,
-        Self::EndedByServer,
-        Self::Finished,
-    ];
-}
+/// The numbers of the kinds in the file.
+const KINDS: [(u8, RecordKind); 8] = [
+    (1, RecordKind::Opened),
+    (2, RecordKind::Frame(Side::Client)),
+    (3, RecordKind::Frame(Side::Server)),
+    (4, RecordKind::Bytes(Side::Client)),
+    (5, RecordKind::Bytes(Side::Server)),
+    (6, RecordKind::Ended(Side::Client)),
+    (7, RecordKind::Ended(Side::Server)),
+    (8, RecordKind::Finished),
+];
 
 /// Appends a record.
 pub(super) fn write_record(record: &Record, out: &mut impl Write) -> io::Result<()> {
@@ -81,7 +74,8 @@ pub(super) fn write_record(record: &Record, out: &mut impl Write) -> io::Result<
     header.put_u32(length);
     header.put_u64(micros);
     header.put_u32(record.connection);
-    header.put_u8(record.kind as u8);
+    let number = KINDS.iter().find(|(_, kind)| *kind == record.kind).map(|(number, _)| *number);
+    header.extend(number);
     out.write_all(&header)?;
     out.write_all(&crc32fast::hash(&header).to_be_bytes())?;
     out.write_all(&record.content)?;
@@ -145,7 +139,7 @@ impl<R: Read> Records<R> {
         }
         let (length, micros) = (fields.get_u32() as usize, fields.get_u64());
         let (connection, number) = (fields.get_u32(), fields.get_u8());
-        let kind = RecordKind::ALL.into_iter().find(|kind| *kind as u8 == number);
+        let kind = KINDS.into_iter().find(|(known, _)| *known == number).map(|(_, kind)| kind);
         let (Some(kind), true) = (kind, length <= MAX_CONTENT) else { return Err(self.damaged()) };
         let mut content = vec![0; length];
         let mut checksum = [0; CHECKSUM];
@@ -206,8 +200,8 @@ mod tests {
         };
         vec![
             record(0, RecordKind::Opened, b""),
-            record(12, RecordKind::ClientFrame, b"a frame"),
-            record(u64::from(u32::MAX) + 5, RecordKind::EndedByServer, b""),
+            record(12, RecordKind::Frame(Side::Client), b"a frame"),
+            record(u64::from(u32::MAX) + 5, RecordKind::Ended(Side::Server), b""),
         ]
     }
 

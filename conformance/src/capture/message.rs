@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::format::{OBSERVER, Record, RecordKind, Records};
 use crate::error::CaptureError;
+use crate::history::Side;
 use crate::wire::conversation::{Conversation, FromClient, FromServer};
 use crate::wire::fields::{Fields, Value, named, of_connect, of_connected, of_event, reply_fields, show};
 use crate::wire::requests::{of_incoming, operation_or_number};
@@ -67,22 +68,24 @@ impl Messages {
         });
         let (kind, from, xid, mut fields) = match kind {
             RecordKind::Opened => ("opened", "client", None, named("opened")),
-            RecordKind::EndedByClient => ("ended", "client", None, named("ended")),
+            RecordKind::Ended(Side::Client) => ("ended", "client", None, named("ended")),
             // No record of the end of the capture is returned.
-            RecordKind::EndedByServer | RecordKind::Finished => ("ended", "server", None, named("ended")),
-            RecordKind::ClientBytes | RecordKind::ServerBytes => {
-                let from = if *kind == RecordKind::ClientBytes { "client" } else { "server" };
+            RecordKind::Ended(Side::Server) | RecordKind::Finished => {
+                ("ended", "server", None, named("ended"))
+            }
+            RecordKind::Bytes(end) => {
+                let from = if *end == Side::Client { "client" } else { "server" };
                 let bytes = ("bytes", Value::Data(Some(content.clone())));
                 ("bytes", from, None, vec![("result", Value::Text("bytes".to_owned())), bytes])
             }
-            RecordKind::ClientFrame => match conversation.from_client(content) {
+            RecordKind::Frame(Side::Client) => match conversation.from_client(content) {
                 Ok(FromClient::Connect(connect)) => ("connect", "client", None, of_connect(&connect)),
                 Ok(FromClient::Request(request)) => {
                     ("request", "client", Some(request.xid.0), of_incoming(&request, content))
                 }
                 Err(why) => ("bytes", "client", None, invalid(&why, record)),
             },
-            RecordKind::ServerFrame => match conversation.from_server(content) {
+            RecordKind::Frame(Side::Server) => match conversation.from_server(content) {
                 Ok(FromServer::Connected(response)) => {
                     let mut fields = of_connected(&response);
                     fields.retain(|(name, _)| *name != "password");

@@ -113,19 +113,13 @@ impl Writer {
             CaptureEvent::Bytes(end, bytes) => {
                 let Some(connection) = self.connections.get_mut(&seen.connection) else { return Ok(()) };
                 for (kind, content) in connection.add(end, bytes) {
-                    self.captured.frames +=
-                        u64::from(matches!(kind, RecordKind::ClientFrame | RecordKind::ServerFrame));
+                    self.captured.frames += u64::from(matches!(kind, RecordKind::Frame(_)));
                     self.put(seen.connection, kind, content)?;
                 }
                 Ok(())
             }
-            CaptureEvent::Ended(Side::Client) => {
-                self.put(seen.connection, RecordKind::EndedByClient, Bytes::new())
-            }
-            CaptureEvent::Ended(Side::Server) => {
-                self.put(seen.connection, RecordKind::EndedByServer, Bytes::new())
-            }
-            CaptureEvent::Observed(event) => self.put(OBSERVER, RecordKind::ServerFrame, event),
+            CaptureEvent::Ended(end) => self.put(seen.connection, RecordKind::Ended(end), Bytes::new()),
+            CaptureEvent::Observed(event) => self.put(OBSERVER, RecordKind::Frame(Side::Server), event),
             CaptureEvent::Over => {
                 let Some(connection) = self.connections.remove(&seen.connection) else { return Ok(()) };
                 for (kind, rest) in connection.rest() {
@@ -152,19 +146,19 @@ impl Writer {
 impl Connection {
     /// What becomes whole with these bytes.
     fn add(&mut self, end: Side, bytes: Bytes) -> Vec<(RecordKind, Bytes)> {
-        let (direction, frame, raw) = match end {
-            Side::Client => (&mut self.client, RecordKind::ClientFrame, RecordKind::ClientBytes),
-            Side::Server => (&mut self.server, RecordKind::ServerFrame, RecordKind::ServerBytes),
+        let direction = match end {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
         };
         if direction.is_raw {
-            return vec![(raw, bytes)];
+            return vec![(RecordKind::Bytes(end), bytes)];
         }
         direction.frames.add(&bytes);
         if end == Side::Client && !direction.has_begun && direction.frames.word().is_some() {
             let word = direction.frames.take();
             // The answer is text as well.
             (self.client.is_raw, self.server.is_raw) = (true, true);
-            return vec![(raw, word)];
+            return vec![(RecordKind::Bytes(end), word)];
         }
         let mut whole = Vec::new();
         loop {
@@ -176,11 +170,11 @@ impl Connection {
                         Side::Client => self.mask.client_frame(payload),
                         Side::Server => self.mask.server_frame(payload),
                     };
-                    whole.push((frame, masked));
+                    whole.push((RecordKind::Frame(end), masked));
                 }
                 Err(_) => {
                     direction.is_raw = true;
-                    whole.push((raw, direction.frames.take()));
+                    whole.push((RecordKind::Bytes(end), direction.frames.take()));
                     return whole;
                 }
             }
@@ -189,10 +183,10 @@ impl Connection {
 
     /// Frames that have not become whole, as zeros: a part of a secret may be in them.
     fn rest(self) -> impl Iterator<Item = (RecordKind, Bytes)> {
-        let rest = [(RecordKind::ClientBytes, self.client), (RecordKind::ServerBytes, self.server)];
-        rest.into_iter()
-            .filter(|(_, direction)| direction.frames.pending() > 0)
-            .map(|(kind, direction)| (kind, BytesMut::zeroed(direction.frames.pending()).freeze()))
+        let rest = [(Side::Client, self.client), (Side::Server, self.server)];
+        rest.into_iter().filter(|(_, direction)| direction.frames.pending() > 0).map(|(end, direction)| {
+            (RecordKind::Bytes(end), BytesMut::zeroed(direction.frames.pending()).freeze())
+        })
     }
 }
 
@@ -236,13 +230,13 @@ mod tests {
         assert_eq!(
             bytes,
             [
-                (RecordKind::ClientBytes, Bytes::from_static(&[0; 10])),
-                (RecordKind::ServerBytes, Bytes::from_static(&[0; 10]))
+                (RecordKind::Bytes(Side::Client), Bytes::from_static(&[0; 10])),
+                (RecordKind::Bytes(Side::Server), Bytes::from_static(&[0; 10]))
             ]
         );
         // So is it after a frame, as of an auth request.
         let bytes = recorded(b"\0\0\0\x04ping\0\0\0\x22digest bob:secret", b"");
         assert_eq!(bytes.len(), 2, "{bytes:?}");
-        assert_eq!(bytes[1], (RecordKind::ClientBytes, Bytes::from_static(&[0; 21])));
+        assert_eq!(bytes[1], (RecordKind::Bytes(Side::Client), Bytes::from_static(&[0; 21])));
     }
 }

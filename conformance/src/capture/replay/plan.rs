@@ -7,8 +7,9 @@ use super::order::{Ends, Key, Order};
 use super::reading::{CapturedConnection, Draft, Reading};
 use super::step::{Action, Awaited, Moment, Step};
 use super::timeline::Sighting;
-use crate::capture::format::{OBSERVER, RecordKind, Records};
+use crate::capture::format::{OBSERVER, Records};
 use crate::error::CaptureError;
+use crate::history::Side;
 
 /// What a replay does.
 #[derive(Debug, Default)]
@@ -75,7 +76,7 @@ fn complete(reading: &mut Reading) {
         let ended = connection.and_then(|connection| connection.ended);
         draft.done = draft.done.or(ended.map(|(_, at)| at));
         if let Action::Request { reply: reply @ Awaited::Lost, .. } = &mut draft.action {
-            if let Some((RecordKind::EndedByServer, _)) = ended {
+            if let Some((Side::Server, _)) = ended {
                 *reply = Awaited::Nothing;
             }
         }

@@ -13,6 +13,7 @@ use super::order::takes_zxid;
 use super::step::{Action, Awaited, Moment};
 use super::timeline::{Sighting, Timeline};
 use crate::capture::format::{OBSERVER, Record, RecordKind};
+use crate::history::Side;
 use crate::wire::conversation::{Conversation, FromClient, FromServer};
 use crate::wire::encoding::framed;
 use crate::wire::fields::{Fields, Value, of_event, reply_fields};
@@ -61,7 +62,7 @@ pub(super) struct CapturedConnection {
     bytes: Option<usize>,
     requests: Vec<Option<usize>>,
     /// Which end has ended it, and the record of that.
-    pub(super) ended: Option<(RecordKind, usize)>,
+    pub(super) ended: Option<(Side, usize)>,
     pub(super) session: Option<i64>,
     /// The events that its client got.
     pub(super) events: Vec<Fields>,
@@ -82,20 +83,20 @@ impl Reading {
         match kind {
             RecordKind::Opened | RecordKind::Finished => {}
             // The server has not got it any more.
-            RecordKind::ClientBytes | RecordKind::ClientFrame if is_over => {}
-            RecordKind::ClientBytes => self.client_bytes(content, moment),
-            RecordKind::ServerBytes => {
-                let asked = self.connection(moment).bytes;
-                if let Some(Action::Bytes { is_answered, .. }) = self.action(asked) {
+            RecordKind::Bytes(Side::Client) | RecordKind::Frame(Side::Client) if is_over => {}
+            RecordKind::Bytes(Side::Client) => self.client_bytes(content, moment),
+            RecordKind::Bytes(Side::Server) => {
+                let asked = self.connection(moment).bytes.map(|draft| &mut self.drafts[draft].action);
+                if let Some(Action::Bytes { is_answered, .. }) = asked {
                     *is_answered = true;
                 }
             }
-            RecordKind::ClientFrame => self.client_frame(content, moment),
-            RecordKind::ServerFrame => self.server_frame(&content, moment),
-            RecordKind::EndedByClient | RecordKind::EndedByServer => {
-                let action = if kind == RecordKind::EndedByClient { Action::Cut } else { Action::Ended };
+            RecordKind::Frame(Side::Client) => self.client_frame(content, moment),
+            RecordKind::Frame(Side::Server) => self.server_frame(&content, moment),
+            RecordKind::Ended(end) => {
+                let action = if end == Side::Client { Action::Cut } else { Action::Ended };
                 let connection = self.connection(moment);
-                connection.ended = Some((kind, moment.at));
+                connection.ended = Some((end, moment.at));
                 // One that has said nothing is not opened.
                 if connection.connect.is_some() || connection.bytes.is_some() {
                     self.draft(moment, action);
@@ -112,10 +113,6 @@ impl Reading {
     fn draft(&mut self, moment: Moment, action: Action) -> usize {
         self.drafts.push(Draft { moment, action, seen: self.seen, zxid: None, done: None });
         self.drafts.len() - 1
-    }
-
-    fn action(&mut self, draft: Option<usize>) -> Option<&mut Action> {
-        draft.and_then(|draft| self.drafts.get_mut(draft)).map(|draft| &mut draft.action)
     }
 
     fn client_bytes(&mut self, bytes: Bytes, moment: Moment) {

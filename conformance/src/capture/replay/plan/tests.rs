@@ -5,7 +5,7 @@ use zoolet_proto::records::{ConnectRequest, ConnectResponse, Create, Delete, Get
 use zoolet_proto::{AclList, EventType, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid};
 
 use super::*;
-use crate::capture::format::Record;
+use crate::capture::format::{Record, RecordKind};
 use crate::wire::encoding::payload;
 use crate::wire::fields::Fields;
 
@@ -38,7 +38,7 @@ impl Script {
             password: None,
             read_only: None,
         };
-        self.record(connection, RecordKind::ClientFrame, payload(|out| request.encode_frame(out)))
+        self.record(connection, RecordKind::Frame(Side::Client), payload(|out| request.encode_frame(out)))
     }
 
     /// The session has the number of the connection.
@@ -47,17 +47,21 @@ impl Script {
         let password = Bytes::from_static(&[0; 16]);
         let response =
             ConnectResponse { protocol_version: 0, timeout: 1_000, session, password, read_only: None };
-        self.record(connection, RecordKind::ServerFrame, payload(|out| response.encode_frame(out)))
+        self.record(connection, RecordKind::Frame(Side::Server), payload(|out| response.encode_frame(out)))
     }
 
     fn ask(&mut self, connection: u32, xid: i32, request: &Request) -> &mut Self {
         let frame = payload(|out| request.encode_frame(Xid(xid), out));
-        self.record(connection, RecordKind::ClientFrame, frame)
+        self.record(connection, RecordKind::Frame(Side::Client), frame)
     }
 
     fn reply(&mut self, connection: u32, xid: i32, zxid: i64, reply: &Reply) -> &mut Self {
         let header = ReplyHeader::ok(Xid(xid), Zxid(zxid));
-        self.record(connection, RecordKind::ServerFrame, payload(|out| reply.encode_frame(header, out)))
+        self.record(
+            connection,
+            RecordKind::Frame(Side::Server),
+            payload(|out| reply.encode_frame(header, out)),
+        )
     }
 
     fn created(&mut self, connection: u32, xid: i32, zxid: i64, path: &str) -> &mut Self {
@@ -159,7 +163,7 @@ fn a_transaction_whose_reply_was_lost_is_replayed_only_if_it_was_executed() {
         let mut script = Script::default();
         script.connect(1).connected(1).ask(1, 1, &create("/a", 0)).created(1, 1, 2, "/a");
         script.connect(2).ask(1, 2, &get("/a")).ask(1, 3, &create("/lost", 0));
-        script.record(1, RecordKind::EndedByClient, Bytes::new());
+        script.record(1, RecordKind::Ended(Side::Client), Bytes::new());
         script.connected(2).ask(2, 1, &create("/b", 0)).created(2, 1, zxid + 1, "/b");
         let order = script.order();
         assert_eq!(order.contains(&(1, "/lost".to_owned())), is_executed, "{order:?}");
@@ -173,10 +177,10 @@ fn a_session_whose_ephemeral_vanishes_is_ended_there() {
     let mut script = Script::default();
     script.connect(1).connected(1).connect(2).connected(2);
     script.ask(1, 1, &create("/e", 1)).created(1, 1, 3, "/e");
-    script.record(1, RecordKind::EndedByClient, Bytes::new());
+    script.record(1, RecordKind::Ended(Side::Client), Bytes::new());
     script.ask(2, 1, &get("/e")).reply(2, 1, 3, &Reply::Data(None, zero())).wait(1_200);
     let event = payload(|out| Reply::encode_event(Zxid(4), EventType::NodeDeleted, "/e", out));
-    script.record(2, RecordKind::ServerFrame, event);
+    script.record(2, RecordKind::Frame(Side::Server), event);
     script.ask(2, 2, &create("/b", 0)).created(2, 2, 5, "/b");
     let expected = steps(&[
         (1, "connect"),
@@ -196,9 +200,9 @@ fn a_session_whose_ephemeral_vanishes_before_a_server_without_zxids_of_events_ex
     let mut script = Script::default();
     script.connect(1).connected(1).connect(2).connected(2);
     script.ask(1, 1, &create("/e", 1)).created(1, 1, 3, "/e");
-    script.record(1, RecordKind::EndedByClient, Bytes::new()).wait(1_200);
+    script.record(1, RecordKind::Ended(Side::Client), Bytes::new()).wait(1_200);
     let event = payload(|out| Reply::encode_event(Zxid(-1), EventType::NodeDeleted, "/e", out));
-    script.record(2, RecordKind::ServerFrame, event);
+    script.record(2, RecordKind::Frame(Side::Server), event);
     script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
     let order = script.order();
     assert!(order.contains(&(0, "expire 1".to_owned())), "{order:?}");
@@ -212,7 +216,7 @@ fn an_ephemeral_that_vanishes_is_of_its_session_whoever_is_told_first() {
     script.ask(1, 1, &create("/e", 1)).created(1, 1, 3, "/e");
     for (connection, zxid) in [(2, -1), (OBSERVER, 4)] {
         let event = payload(|out| Reply::encode_event(Zxid(zxid), EventType::NodeDeleted, "/e", out));
-        script.record(connection, RecordKind::ServerFrame, event);
+        script.record(connection, RecordKind::Frame(Side::Server), event);
     }
     script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
     let expected = steps(&[(1, "connect"), (2, "connect"), (1, "/e"), (0, "expire 1"), (2, "/b")]);
@@ -225,7 +229,7 @@ fn an_ensemble_that_begins_an_epoch_has_refused_nothing_between_the_two() {
     let epoch = 1 << 32;
     script.connect(1).connected(1).ask(1, 1, &create("/c", 4)).created(1, 1, 2, "/c");
     let event = payload(|out| Reply::encode_event(Zxid(3), EventType::NodeDeleted, "/c", out));
-    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    script.record(OBSERVER, RecordKind::Frame(Side::Server), event);
     script.ask(1, 2, &create("/a", 0)).created(1, 2, epoch + 1, "/a");
     script.ask(1, 3, &create("/b", 0)).created(1, 3, epoch + 3, "/b");
     let expected = [(1, "connect"), (1, "/c"), (0, "delete /c"), (1, "/a"), (0, "refuse"), (1, "/b")];
@@ -235,9 +239,10 @@ fn an_ensemble_that_begins_an_epoch_has_refused_nothing_between_the_two() {
 
 #[test]
 fn the_end_of_a_connection_whose_first_frame_does_not_decode_is_replayed() {
-    for (end, what) in [(RecordKind::EndedByServer, "ended"), (RecordKind::EndedByClient, "cut")] {
+    for (end, what) in [(RecordKind::Ended(Side::Server), "ended"), (RecordKind::Ended(Side::Client), "cut")]
+    {
         let mut script = Script::default();
-        script.record(1, RecordKind::ClientFrame, Bytes::from_static(b"junk"));
+        script.record(1, RecordKind::Frame(Side::Client), Bytes::from_static(b"junk"));
         script.record(1, end, Bytes::new());
         assert_eq!(script.order(), steps(&[(1, "bytes"), (1, what)]));
     }
@@ -250,9 +255,9 @@ fn an_ephemeral_of_a_multi_ends_with_its_session_as_well() {
     let Request::Create(ephemeral) = create("/e", 1) else { unreachable!("a create") };
     script.ask(1, 1, &Request::Multi(vec![Op::Create(ephemeral)]));
     script.reply(1, 1, 3, &Reply::Multi(vec![OpResult::Create("/e".to_owned())]));
-    script.record(1, RecordKind::EndedByClient, Bytes::new()).wait(1_200);
+    script.record(1, RecordKind::Ended(Side::Client), Bytes::new()).wait(1_200);
     let event = payload(|out| Reply::encode_event(Zxid(4), EventType::NodeDeleted, "/e", out));
-    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    script.record(OBSERVER, RecordKind::Frame(Side::Server), event);
     script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
     let order = script.order();
     assert!(order.contains(&(0, "expire 1".to_owned())), "{order:?}");
@@ -268,7 +273,7 @@ fn a_znode_with_the_name_of_a_former_ephemeral_is_deleted_as_what_it_is() {
     script.ask(1, 2, &delete).reply(1, 2, 3, &Reply::Empty);
     script.ask(1, 3, &create("/e", 0)).created(1, 3, 4, "/e");
     let event = payload(|out| Reply::encode_event(Zxid(5), EventType::NodeDeleted, "/e", out));
-    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    script.record(OBSERVER, RecordKind::Frame(Side::Server), event);
     script.ask(1, 4, &create("/b", 0)).created(1, 4, 6, "/b");
     let order = script.order();
     assert!(order.contains(&(0, "delete /e".to_owned())), "{order:?}");
@@ -283,8 +288,8 @@ fn a_session_that_has_deleted_its_ephemeral_itself_still_expires() {
     let delete = Request::Delete(Delete { path: "/e".to_owned(), version: -1 });
     script.ask(1, 2, &delete).reply(1, 2, 4, &Reply::Empty);
     let event = payload(|out| Reply::encode_event(Zxid(4), EventType::NodeDeleted, "/e", out));
-    script.record(OBSERVER, RecordKind::ServerFrame, event);
-    script.record(1, RecordKind::EndedByClient, Bytes::new()).wait(1_200);
+    script.record(OBSERVER, RecordKind::Frame(Side::Server), event);
+    script.record(1, RecordKind::Ended(Side::Client), Bytes::new()).wait(1_200);
     script.ask(2, 1, &create("/b", 0)).created(2, 1, 6, "/b");
     let expected = steps(&[
         (1, "connect"),
@@ -303,7 +308,7 @@ fn what_the_server_deletes_by_itself_is_deleted_where_it_did() {
     let mut script = Script::default();
     let deleted = |script: &mut Script, zxid, path| {
         let event = payload(|out| Reply::encode_event(Zxid(zxid), EventType::NodeDeleted, path, out));
-        script.record(OBSERVER, RecordKind::ServerFrame, event);
+        script.record(OBSERVER, RecordKind::Frame(Side::Server), event);
     };
     script.connect(1).connected(1).ask(1, 1, &create("/c/a", 0)).created(1, 1, 2, "/c/a");
     // Long enough for the session to expire, if nothing else explained what happens.
@@ -324,7 +329,7 @@ fn a_session_is_not_opened_where_the_server_deleted_something() {
     let mut script = Script::default();
     script.connect(1).connected(1).ask(1, 1, &create("/c", 4)).created(1, 1, 2, "/c").connect(2);
     let event = payload(|out| Reply::encode_event(Zxid(3), EventType::NodeDeleted, "/c", out));
-    script.record(OBSERVER, RecordKind::ServerFrame, event).connected(2);
+    script.record(OBSERVER, RecordKind::Frame(Side::Server), event).connected(2);
     script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
     let expected = steps(&[(1, "connect"), (1, "/c"), (0, "delete /c"), (2, "connect"), (2, "/b")]);
     assert_eq!(script.order(), expected);
@@ -335,7 +340,7 @@ fn a_transaction_of_the_server_that_deletes_nothing_is_refused_in_the_replay_as_
     let mut script = Script::default();
     script.connect(1).connected(1).ask(1, 1, &create("/c", 4)).created(1, 1, 2, "/c");
     let event = payload(|out| Reply::encode_event(Zxid(3), EventType::NodeDeleted, "/c", out));
-    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    script.record(OBSERVER, RecordKind::Frame(Side::Server), event);
     // Between them it was about to delete another one, which was no longer empty.
     script.ask(1, 2, &create("/a", 0)).created(1, 2, 4, "/a").ask(1, 3, &create("/b", 0));
     script.created(1, 3, 6, "/b");
@@ -348,9 +353,13 @@ fn a_transaction_of_the_server_that_deletes_nothing_is_refused_in_the_replay_as_
 fn an_event_that_comes_after_the_client_has_gone_is_not_waited_for() {
     let mut script = Script::default();
     script.connect(1).connected(1).ask(1, 1, &get("/a"));
-    script.reply(1, 1, 1, &Reply::Data(None, zero())).record(1, RecordKind::EndedByClient, Bytes::new());
+    script.reply(1, 1, 1, &Reply::Data(None, zero())).record(
+        1,
+        RecordKind::Ended(Side::Client),
+        Bytes::new(),
+    );
     let event = payload(|out| Reply::encode_event(Zxid(2), EventType::NodeDataChanged, "/a", out));
-    script.record(1, RecordKind::ServerFrame, event);
+    script.record(1, RecordKind::Frame(Side::Server), event);
     assert_eq!(Plan::of(script.reading).connections[&1].events, Vec::<Fields>::new());
 }
 
