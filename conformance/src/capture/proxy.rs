@@ -71,6 +71,7 @@ impl Capture {
         let proxy = proxy.map_err(refused)?;
         let file = File::create(path).map_err(|source| CaptureError::write(path, source))?;
         let to = path.to_owned();
+        // A thread of its own: while a blocking task of tokio runs, a paused clock of tokio stands still.
         let (done, writer) = oneshot::channel();
         thread::spawn(move || done.send(writer::write(file, &to, waiting)));
         Ok(Self { proxy, begun, observer, seen, writer, path: path.to_owned(), unforwarded })
