@@ -4,7 +4,6 @@
 //! end of a session that had expired, is done by the replay at the same point if the capture shows what it was. Otherwise the replay
 //! waits until the new server has done it as well.
 
-mod deletions;
 mod expiry;
 mod ids;
 mod link;

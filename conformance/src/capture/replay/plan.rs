@@ -47,11 +47,13 @@ impl Plan {
 
         // A transaction that no request explains is a deletion if the observer saw one, or else an expiry if a session was due.
         let mut explained = order.known.clone();
-        let is_observed = deletions.is_observed();
-        for (sighting, path) in deletions.of_server(base, &order.known, |zxid| expiries.is_of_ephemeral(zxid))
-        {
-            explained.insert(sighting.zxid);
-            steps.by_server(sighting, Action::Delete { path });
+        for (zxid, deleted) in deletions.range(base + 1..) {
+            // A timer of the server deletes one znode in a transaction; the end of a session deletes as many as it has.
+            let is_by_timer = !order.known.contains(zxid) && !expiries.is_of_ephemeral(*zxid);
+            if let ([(sighting, path)], true) = (&deleted[..], is_by_timer) {
+                explained.insert(*zxid);
+                steps.by_server(*sighting, Action::Delete { path: path.clone() });
+            }
         }
         for (sighting, session) in expiries.find(&timeline, base, &explained) {
             explained.insert(sighting.zxid);
@@ -61,8 +63,10 @@ impl Plan {
             steps.by_server(sighting, Action::Expire { session });
         }
         // The rest deleted nothing: the observer, if there was one, would have seen it. Writes of others are not repeated.
-        let left = if is_observed { timeline.unexplained(base, &explained) } else { Vec::new() };
-        left.into_iter().for_each(|sighting| steps.by_server(sighting, Action::Refuse));
+        if !deletions.is_empty() {
+            let left = timeline.unexplained(base, &explained);
+            left.into_iter().for_each(|sighting| steps.by_server(sighting, Action::Refuse));
+        }
 
         let (pings, duration) = (reading.pings, reading.duration);
         Self { steps: steps.sorted(), connections, base, pings, duration, warning: None }

@@ -1,13 +1,12 @@
 //! [`Reading`]: the records of a capture, one after the other, as drafts of steps and what their order follows from.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use bytes::Bytes;
 use zoolet_proto::records::{ConnectResponse, WatchedEvent};
 use zoolet_proto::{DecodeError, OpCode, Reply, ReplyHeader, Zxid};
 
-use super::deletions::Deletions;
 use super::expiry::Expiries;
 use super::order::takes_zxid;
 use super::step::{Action, Awaited, Moment};
@@ -25,7 +24,8 @@ pub(super) struct Reading {
     pub(super) connections: HashMap<u32, CapturedConnection>,
     pub(super) timeline: Timeline,
     pub(super) expiries: Expiries,
-    pub(super) deletions: Deletions,
+    /// What the observer saw deleted, by the zxids.
+    pub(super) deletions: BTreeMap<i64, Vec<(Sighting, String)>>,
     /// The zxids of changes that replies show.
     pub(super) changed: BTreeSet<i64>,
     /// The zxid of the server when the capture began, as far as the first reply with a zxid shows it.
@@ -158,7 +158,10 @@ impl Reading {
         self.expiries.happened(zxid.0, &event);
         self.changed.insert(zxid.0);
         let sighting = self.saw(zxid.0, moment);
-        self.deletions.saw(sighting, event.path);
+        // Servers before 3.9 do not tell the zxid, which is −1 then.
+        if zxid.0 > 0 {
+            self.deletions.entry(zxid.0).or_default().push((sighting, event.path));
+        }
     }
 
     fn saw(&mut self, zxid: i64, moment: Moment) -> Sighting {
