@@ -63,15 +63,9 @@ impl Evidence {
             }
             Err(error) => error.clone(),
         };
-        let length = u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes();
-        let mut hex = String::new();
-        for byte in length.iter().chain(payload.iter()).take(shown) {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-        }
-        if payload.len() + frame::PREFIX > shown {
-            hex.push_str("..");
-        }
+        let kept = payload.len().min(shown - frame::PREFIX);
+        let more = if payload.len() > kept { ".." } else { "" };
+        let hex = format!("{:08x}{:x}{more}", payload.len(), payload.slice(..kept));
         Self { connection, at, line, hex }
     }
 }
