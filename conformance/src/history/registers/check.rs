@@ -151,20 +151,17 @@ fn keep_newest<'o, K: Eq + Hash>(newest: &mut HashMap<K, &'o RegisterOp>, key: K
     }
 }
 
-/// The calls that create and delete a name. Each name is created once.
-#[derive(Default)]
-struct Life<'o> {
-    create: Option<&'o RegisterOp>,
-    delete: Option<&'o RegisterOp>,
-}
+/// Calls by the name that they are about.
+type Calls<'o> = HashMap<&'o str, &'o RegisterOp>;
 
 /// Lists have what was created and not deleted.
 fn lists(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError> {
-    let mut lives: HashMap<&str, Life<'_>> = HashMap::new();
+    // Each name is created once.
+    let (mut creates, mut deletes) = (Calls::new(), Calls::new());
     for operation in operations {
         match &operation.call {
-            Call::Create { name } => lives.entry(name).or_default().create = Some(operation),
-            Call::Delete { name } => lives.entry(name).or_default().delete = Some(operation),
+            Call::Create { name } => _ = creates.insert(name, operation),
+            Call::Delete { name } => _ = deletes.insert(name, operation),
             _ => {}
         }
     }
@@ -188,8 +185,7 @@ fn lists(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError>
                     Call::Delete { name } => (name.clone(), true),
                 };
                 if is_certain || !is_ensemble {
-                    let create = lives.get(name.as_str()).and_then(|life| life.create);
-                    return Err(missing(&name, operation, create));
+                    return Err(missing(&name, operation, creates.get(name.as_str()).copied()));
                 }
             }
             (Call::List { .. }, _) if !is_end => _ = musts.insert(operation.began, there.clone()),
@@ -200,7 +196,7 @@ fn lists(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError>
                         || (other.client, other.session) == (operation.client, operation.session)
                 };
                 let must = musts.remove(&operation.began).unwrap_or_default();
-                check_list(operation, names, &must, &lives, sees)?;
+                check_list(operation, names, &must, [&creates, &deletes], sees)?;
             }
             (Call::List { .. }, _) => _ = musts.remove(&operation.began),
             _ => {}
@@ -214,24 +210,24 @@ fn check_list(
     list: &RegisterOp,
     names: &[String],
     must: &HashSet<&str>,
-    lives: &HashMap<&str, Life<'_>>,
+    [creates, deletes]: [&Calls<'_>; 2],
     sees: impl Fn(&RegisterOp) -> bool,
 ) -> Result<(), CheckError> {
     let listed: HashSet<_> = names.iter().map(String::as_str).collect();
     for name in must.difference(&listed) {
-        if let Some(create) = lives[name].create.filter(|create| sees(create)) {
+        if let Some(create) = creates.get(name).filter(|create| sees(create)) {
             return Err(missing(name, list, Some(create)));
         }
     }
     for name in listed {
-        let Life { create, delete } = lives.get(name).unwrap_or(&Life { create: None, delete: None });
+        let create = creates.get(name).copied();
         if create.is_none_or(|create| create.began > list.ended) {
-            return Err(violation(Rule::KnownName, list, *create, "only names that were created", name));
+            return Err(violation(Rule::KnownName, list, create, "only names that were created", name));
         }
-        let is_deleted = |delete: &&RegisterOp| {
+        let is_deleted = |delete: &RegisterOp| {
             delete.outcome == Some(CallOutcome::Done) && delete.ended < list.began && sees(delete)
         };
-        if let Some(delete) = delete.filter(is_deleted) {
+        if let Some(delete) = deletes.get(name).filter(|delete| is_deleted(delete)) {
             let (expected, seen) = (format!("a list without {name}"), format!("{name} in it"));
             return Err(violation(Rule::NoLostDelete, list, Some(delete), &expected, &seen));
         }
