@@ -101,6 +101,16 @@ impl CheckedOp<'_> {
         self.request.is_some_and(Model::takes_zxid)
     }
 
+    /// Its zxid: from its reply or else from the server's transactions.
+    fn zxid(&self) -> Option<Zxid> {
+        self.answer.as_ref().map(|answer| answer.zxid).or(self.zxid)
+    }
+
+    /// Whether it can have this zxid after another operation: a write has one of its own.
+    fn may_follow(&self, observed: &ObservedZxid, zxid: Zxid) -> bool {
+        if self.is_write() { zxid > observed.zxid } else { zxid >= observed.zxid }
+    }
+
     /// Whether its reply may be out of order and without a zxid.
     fn is_out_of_band(&self) -> bool {
         matches!(OpCode::from_code(self.opcode), None | Some(OpCode::Auth | OpCode::Sasl | OpCode::Check))
@@ -143,12 +153,12 @@ impl<'h> Operations<'h> {
 
     /// An operation as a violation names it.
     pub(super) fn name(&self, op: usize) -> Operation {
-        let CheckedOp { conn, xid, opcode, request, answer, zxid, .. } = &self.ops[op];
+        let CheckedOp { conn, xid, opcode, request, .. } = &self.ops[op];
         let description = match request {
             Some(request) => format!("{request:?}"),
             None => format!("opcode {opcode}, undecodable"),
         };
-        let zxid = answer.as_ref().map(|answer| answer.zxid).or(*zxid);
+        let zxid = self.ops[op].zxid();
         Operation { xid: Some(*xid), zxid, ..self.name_conn(*conn, &description) }
     }
 
@@ -300,14 +310,13 @@ impl<'h> Operations<'h> {
     /// Checks that the zxid of a reply is no lower than those seen before on its connection, and by any client before the
     /// request.
     fn check_zxid(&self, op: usize, zxid: Zxid) -> Result<(), CheckError> {
-        let CheckedOp { conn, floor, .. } = self.ops[op];
-        let Connection { replied, notified, .. } = &self.conns[conn];
-        let write = self.ops[op].is_write();
-        let new = |observed: &ObservedZxid| if write { zxid > observed.zxid } else { zxid >= observed.zxid };
+        let it = &self.ops[op];
+        let Connection { replied, notified, .. } = &self.conns[it.conn];
+        let new = |observed: &ObservedZxid| it.may_follow(observed, zxid);
         // The event of a write has the zxid of its reply.
         let fallen =
             replied.filter(|observed| !new(observed)).or(notified.filter(|observed| zxid < observed.zxid));
-        if let Some(observed) = fallen.or(floor.filter(|observed| !new(observed))) {
+        if let Some(observed) = fallen.or(it.floor.filter(|observed| !new(observed))) {
             let rule = if fallen.is_some() { Rule::ZxidsNeverFall } else { Rule::RealTime };
             return Err(self.too_low(rule, op, zxid, observed));
         }
@@ -331,17 +340,11 @@ impl<'h> Operations<'h> {
             let mut before: Option<ObservedZxid> = None;
             for op in &conn.ops {
                 let it = &self.ops[*op];
-                let Some(zxid) = it.answer.as_ref().map(|answer| answer.zxid).or(it.zxid) else { continue };
-                if zxid.0 <= 0 {
-                    continue;
-                }
-                let new = |observed: &ObservedZxid| {
-                    if it.is_write() { zxid > observed.zxid } else { zxid >= observed.zxid }
-                };
-                if let Some(observed) = before.filter(|observed| !new(observed)) {
+                let Some(zxid) = it.zxid().filter(|zxid| zxid.0 > 0) else { continue };
+                if let Some(observed) = before.filter(|observed| !it.may_follow(observed, zxid)) {
                     return Err(self.too_low(Rule::ZxidsNeverFall, *op, zxid, observed));
                 }
-                if let Some(observed) = it.floor.filter(|observed| !new(observed)) {
+                if let Some(observed) = it.floor.filter(|observed| !it.may_follow(observed, zxid)) {
                     return Err(self.too_low(Rule::RealTime, *op, zxid, observed));
                 }
                 before = Some(ObservedZxid { zxid, by: Observation::Reply { op: *op } });
