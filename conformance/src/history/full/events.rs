@@ -73,20 +73,17 @@ impl Replay<'_, '_> {
         if shown.is_some() {
             missing.append(&mut expected);
         }
-        match missing.iter().find(|expected| !expected.uncertain) {
-            Some(ExpectedEvent { kind, path, by, .. }) => {
-                let event =
-                    WatchedEvent { kind: *kind, state: KeeperState::SyncConnected, path: path.clone() };
-                let operation = self.all.name_event(conn, zxid, &event);
-                let seen = match shown {
-                    Some(observed) => format!("zxid {} without the event", observed.zxid),
-                    None => "a later event of the same transaction without the event".to_owned(),
-                };
-                let expected = "the event, as this connection watches the change";
-                Err(broken(Rule::EventDelivered, operation, Some(self.all.name(*by)), expected, &seen))
-            }
-            None => Ok(()),
-        }
+        let Some(ExpectedEvent { kind, path, by, .. }) = missing.iter().find(|event| !event.uncertain) else {
+            return Ok(());
+        };
+        let event = WatchedEvent { kind: *kind, state: KeeperState::SyncConnected, path: path.clone() };
+        let operation = self.all.name_event(conn, zxid, &event);
+        let seen = match shown {
+            Some(observed) => format!("zxid {} without the event", observed.zxid),
+            None => "a later event of the same transaction without the event".to_owned(),
+        };
+        let expected = "the event, as this connection watches the change";
+        Err(broken(Rule::EventDelivered, operation, Some(self.all.name(*by)), expected, &seen))
     }
 
     /// Checks the reply to a request about watches, and applies it; returns false for any other request.

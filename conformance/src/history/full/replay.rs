@@ -205,14 +205,10 @@ impl<'a, 'h> Replay<'a, 'h> {
 
     /// Fails if the session has ended.
     fn check_not_ended(&self, session: SessionId, op: usize, zxid: Zxid) -> Result<(), CheckError> {
-        match self.ended.get(&session) {
-            Some((end, by)) => {
-                let (operation, other) = (self.all.name(op), Some(by.clone()));
-                let (expected, seen) = (format!("a zxid below {end}"), format!("zxid {zxid}"));
-                Err(broken(Rule::SessionEnd, operation, other, &expected, &seen))
-            }
-            None => Ok(()),
-        }
+        let Some((end, by)) = self.ended.get(&session) else { return Ok(()) };
+        let (operation, other) = (self.all.name(op), Some(by.clone()));
+        let (expected, seen) = (format!("a zxid below {end}"), format!("zxid {zxid}"));
+        Err(broken(Rule::SessionEnd, operation, other, &expected, &seen))
     }
 
     fn verdict(self) -> Verdict {
