@@ -1,5 +1,7 @@
 //! Records the messages of both directions of a connection in a history.
 
+use zoolet_proto::records::ConnectRequest;
+
 use super::entry::{Conn, HistoryEvent, Side};
 use super::recording::History;
 use crate::wire::conversation::{Conversation, Frames, FromClient, FromServer};
@@ -12,7 +14,6 @@ pub(super) struct Recorder {
     /// The bytes of each direction; none once they are not frames, or if the client has sent a four-letter word.
     sent: Option<Frames>,
     received: Option<Frames>,
-    has_begun: bool,
     ended: bool,
 }
 
@@ -20,7 +21,7 @@ impl Recorder {
     pub(super) fn new(history: History) -> Self {
         let (conn, conversation) = (history.open(), Conversation::default());
         let (sent, received) = (Some(Frames::default()), Some(Frames::default()));
-        Self { history, conn, conversation, sent, received, has_begun: false, ended: false }
+        Self { history, conn, conversation, sent, received, ended: false }
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -31,42 +32,39 @@ impl Recorder {
     pub(super) fn sent(&mut self, began: u64, bytes: &[u8]) {
         let Some(frames) = &mut self.sent else { return };
         frames.add(bytes);
-        if !self.has_begun && frames.word().is_some() {
+        if !self.conversation.has_asked && frames.word().is_some() {
             (self.sent, self.received) = (None, None);
         }
-        let conversation = &mut self.conversation;
-        let events = events(&mut self.sent, Side::Client, |payload| {
-            self.has_begun = true;
-            Ok(match conversation.from_client(payload)? {
-                FromClient::Connect(connect) => HistoryEvent::ConnectRequest {
-                    session: connect.session,
-                    last_zxid_seen: connect.last_zxid_seen,
-                },
-                FromClient::Request(incoming) => HistoryEvent::Request(incoming),
-            })
-        });
-        events.into_iter().for_each(|event| self.history.record(began, self.conn, event));
+        while let Some(event) = self.next(Side::Client) {
+            self.history.record(began, self.conn, event);
+        }
     }
 
     /// Records bytes that were read.
     pub(super) fn received(&mut self, bytes: &[u8]) {
         let Some(frames) = &mut self.received else { return };
         frames.add(bytes);
-        let conversation = &mut self.conversation;
-        let events = events(&mut self.received, Side::Server, |payload| {
-            Ok(match conversation.from_server(payload)? {
-                FromServer::Connected(response) => {
-                    let session = if response.is_refusal() { Default::default() } else { response.session };
-                    HistoryEvent::ConnectResponse { session }
-                }
-                FromServer::Reply { header, reply, .. } => HistoryEvent::Reply(header, reply),
-                FromServer::Event(zxid, event) => HistoryEvent::Event(zxid, event),
-            })
-        });
-        if !events.is_empty() {
-            let at = self.history.now();
-            events.into_iter().for_each(|event| self.history.record(at, self.conn, event));
+        let mut at = None;
+        while let Some(event) = self.next(Side::Server) {
+            let at = *at.get_or_insert_with(|| self.history.now());
+            self.history.record(at, self.conn, event);
         }
+    }
+
+    /// The next whole frame of an end. After one that does not decode, nothing more of that end can be read.
+    fn next(&mut self, from: Side) -> Option<HistoryEvent> {
+        let frames = match from {
+            Side::Client => &mut self.sent,
+            Side::Server => &mut self.received,
+        };
+        let event = match frames.as_mut()?.next().transpose()? {
+            Ok(payload) => decode(&mut self.conversation, from, &payload),
+            Err(why) => Err(why),
+        };
+        Some(event.unwrap_or_else(|why| {
+            *frames = None;
+            HistoryEvent::Unreadable { from, why }
+        }))
     }
 
     /// Records the end of the connection.
@@ -83,23 +81,21 @@ impl Drop for Recorder {
     }
 }
 
-/// The events of all frames that are whole. After one that does not decode, nothing in its direction can be read.
-fn events(
-    frames: &mut Option<Frames>,
-    from: Side,
-    mut decode: impl FnMut(&[u8]) -> Result<HistoryEvent, String>,
-) -> Vec<HistoryEvent> {
-    let mut events = Vec::new();
-    while let Some(open) = frames {
-        let event = match open.next() {
-            Ok(None) => break,
-            Ok(Some(payload)) => decode(&payload),
-            Err(why) => Err(why),
-        };
-        events.push(event.unwrap_or_else(|why| {
-            *frames = None;
-            HistoryEvent::Unreadable { from, why }
-        }));
+fn decode(conversation: &mut Conversation, from: Side, payload: &[u8]) -> Result<HistoryEvent, String> {
+    if from == Side::Client {
+        return Ok(match conversation.from_client(payload)? {
+            FromClient::Connect(ConnectRequest { session, last_zxid_seen, .. }) => {
+                HistoryEvent::ConnectRequest { session, last_zxid_seen }
+            }
+            FromClient::Request(incoming) => HistoryEvent::Request(incoming),
+        });
     }
-    events
+    Ok(match conversation.from_server(payload)? {
+        FromServer::Connected(response) => {
+            let session = if response.is_refusal() { Default::default() } else { response.session };
+            HistoryEvent::ConnectResponse { session }
+        }
+        FromServer::Reply { header, reply, .. } => HistoryEvent::Reply(header, reply),
+        FromServer::Event(zxid, event) => HistoryEvent::Event(zxid, event),
+    })
 }

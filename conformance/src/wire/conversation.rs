@@ -106,7 +106,7 @@ pub(crate) enum FromServer {
 /// What payloads mean depends on those before: the first ones are the handshake, and a reply decodes by its request.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
-    has_asked: bool,
+    pub(crate) has_asked: bool,
     has_answered: bool,
     /// How many requests there were.
     pub(crate) asked: usize,
