@@ -1,7 +1,9 @@
 //! [`Director`]: decides what is done to the connections of a scenario, and knows whether it was done.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use bytes::Bytes;
 use zoolet_proto::frame::DEFAULT_MAX_FRAME;
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{OpCode, OpKind, Reply, Zxid};
@@ -49,15 +51,9 @@ pub(crate) struct Director {
     longest_idle: Duration,
     /// The most bytes of paths that were watched at once, as far as it was looked at.
     watched: usize,
-    has_read: HasRead,
-}
-
-#[derive(Default)]
-struct HasRead {
-    large_data: bool,
-    many_children: bool,
-    empty_data: bool,
-    no_children: bool,
+    /// How much data, and lists of how many children, were read.
+    data_read: BTreeSet<usize>,
+    lists_read: BTreeSet<usize>,
 }
 
 /// What a connection has done, as far as it decides what is done to it.
@@ -139,8 +135,14 @@ impl Director {
                 }
                 progress.replies += 1;
                 self.replies += 1;
-                if let Ok(reply) = reply {
-                    self.has_read.note(reply);
+                match reply {
+                    Ok(Reply::Data(data, _)) => {
+                        _ = self.data_read.insert(data.as_ref().map_or(0, Bytes::len))
+                    }
+                    Ok(Reply::Children(names) | Reply::Children2(names, _)) => {
+                        self.lists_read.insert(names.len());
+                    }
+                    _ => {}
                 }
                 if let Disturbance::Watches | Disturbance::ManyWatches = self.disturbance {
                     self.watched = self.watched.max(path_bytes(judge, number));
@@ -237,12 +239,12 @@ impl Director {
                 unless(self.was_refused_session, "the session was not asked for again")
             }
             Disturbance::LargeReplies => {
-                unless(self.has_read.large_data, "no data of 900 KiB was read")?;
-                unless(self.has_read.many_children, "no list of 5000 children was read")
+                unless(self.data_read.last() >= Some(&LARGE_DATA), "no data of 900 KiB was read")?;
+                unless(self.lists_read.last() >= Some(&MANY_CHILDREN), "no list of 5000 children was read")
             }
             Disturbance::EmptyReplies => {
-                unless(self.has_read.empty_data, "no empty data was read")?;
-                unless(self.has_read.no_children, "no empty list of children was read")
+                unless(self.data_read.contains(&0), "no empty data was read")?;
+                unless(self.lists_read.contains(&0), "no empty list of children was read")
             }
         }
     }
@@ -270,23 +272,6 @@ impl Director {
 /// The length of all paths that the session of a connection watches.
 fn path_bytes(judge: &Judge, number: usize) -> usize {
     judge.session(number).map_or(0, |session| session.watches.path_bytes())
-}
-
-impl HasRead {
-    fn note(&mut self, reply: &Reply) {
-        match reply {
-            Reply::Data(data, _) => {
-                let len = data.as_ref().map_or(0, |data| data.len());
-                self.large_data |= len >= LARGE_DATA;
-                self.empty_data |= len == 0;
-            }
-            Reply::Children(names) | Reply::Children2(names, _) => {
-                self.many_children |= names.len() >= MANY_CHILDREN;
-                self.no_children |= names.is_empty();
-            }
-            _ => {}
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! What is done to connections, and when a scenario counts as exercised.
 
-use bytes::Bytes;
 use zoolet_proto::records::{AuthPacket, ConnectResponse, Exists, PASSWORD_LEN};
 use zoolet_proto::{Incoming, ReplyHeader, Request, SessionId, Stat, Xid};
 
