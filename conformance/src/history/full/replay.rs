@@ -112,11 +112,7 @@ impl<'a, 'h> Replay<'a, 'h> {
                 if refusal(&outcome).is_some() {
                     return Err(broken(Rule::WriteResult, name, None, &shown(&outcome), "success"));
                 }
-                let ends_session = *request == Request::CloseSession;
-                if ends_session {
-                    self.ended.insert(txn.session, (zxid, name));
-                }
-                ends_session
+                *request == Request::CloseSession
             }
         };
         self.check_events_of(zxid, ends_session)
@@ -145,9 +141,6 @@ impl<'a, 'h> Replay<'a, 'h> {
                 |refused: Option<ErrorCode>| refused.map_or("success".into(), |code| format!("{code:?}"));
             let (other, expected, seen) = (Some(order::name(txn)), shown(refused), shown(logged));
             return Err(broken(Rule::Transactions, name, other, &expected, &seen));
-        }
-        if **request == Request::CloseSession {
-            self.ended.insert(session, (zxid, name));
         }
         Ok(true)
     }
@@ -199,6 +192,9 @@ impl<'a, 'h> Replay<'a, 'h> {
         request: &Request,
         name: &Operation,
     ) -> Result<Outcome, CheckError> {
+        if *request == Request::CloseSession {
+            self.ended.insert(session, (zxid, name.clone()));
+        }
         let outcome = self.model.write(session, zxid, time, request);
         outcome.map_err(|reason| Undecided::Unmodelled { operation: name.clone(), reason }.into())
     }
