@@ -19,7 +19,7 @@ const REPLY_HEADER: usize = 16;
 /// What a connection has said so far, as far as it tells which frames have secrets.
 #[derive(Debug, Default)]
 pub(super) struct Mask {
-    has_asked: bool,
+    pub(super) has_asked: bool,
     has_answered: bool,
     /// The xids of SASL requests.
     sasl: HashSet<[u8; 4]>,

@@ -96,7 +96,6 @@ struct Connection {
 #[derive(Default)]
 struct Direction {
     frames: Frames,
-    has_begun: bool,
     /// Whether the bytes are not frames.
     is_raw: bool,
 }
@@ -154,7 +153,7 @@ impl Connection {
             return vec![(RecordKind::Bytes(end), bytes)];
         }
         direction.frames.add(&bytes);
-        if end == Side::Client && !direction.has_begun && direction.frames.word().is_some() {
+        if end == Side::Client && !self.mask.has_asked && direction.frames.word().is_some() {
             let word = direction.frames.take();
             // The answer is text as well.
             (self.client.is_raw, self.server.is_raw) = (true, true);
@@ -165,7 +164,6 @@ impl Connection {
             match direction.frames.next() {
                 Ok(None) => return whole,
                 Ok(Some(payload)) => {
-                    direction.has_begun = true;
                     let masked = match end {
                         Side::Client => self.mask.client_frame(payload),
                         Side::Server => self.mask.server_frame(payload),
