@@ -27,11 +27,12 @@ pub(super) struct Expiries {
 }
 
 #[derive(Debug)]
-struct CapturedSession {
+pub(super) struct CapturedSession {
     timeout: Duration,
     /// When something was last heard of it.
-    heard: Duration,
-    is_closed: bool,
+    pub(super) heard: Duration,
+    /// Whether its client has closed it.
+    pub(super) is_closed: bool,
 }
 
 impl CapturedSession {
@@ -47,18 +48,9 @@ impl Expiries {
         self.sessions.insert(session, CapturedSession { timeout, heard, is_closed: false });
     }
 
-    /// Notes that the client of a session has said something.
-    pub(super) fn heard(&mut self, session: i64, time: Duration) {
-        if let Some(session) = self.sessions.get_mut(&session) {
-            session.heard = time;
-        }
-    }
-
-    /// Notes that a client has closed a session.
-    pub(super) fn closed(&mut self, session: i64) {
-        if let Some(session) = self.sessions.get_mut(&session) {
-            session.is_closed = true;
-        }
+    /// The session of a connection, if it has one, to note something about it.
+    pub(super) fn session_mut(&mut self, session: Option<i64>) -> Option<&mut CapturedSession> {
+        self.sessions.get_mut(&session?)
     }
 
     /// How long nothing has been heard of a session at this time.

@@ -124,8 +124,8 @@ impl Reading {
         let connection = self.connection(moment);
         connection.last_sign = moment.at;
         let (session, message) = (connection.session, connection.conversation.from_client(&payload));
-        if let Some(session) = session {
-            self.expiries.heard(session, moment.time);
+        if let Some(session) = self.expiries.session_mut(session) {
+            session.heard = moment.time;
         }
         match message {
             Ok(FromClient::Connect(request)) => {
@@ -139,8 +139,8 @@ impl Reading {
                 self.connection(moment).requests.push(None);
             }
             Ok(FromClient::Request(request)) => {
-                if let (Some(session), true) = (session, request.op == OpCode::CloseSession.code()) {
-                    self.expiries.closed(session);
+                if let Some(session) = self.expiries.session_mut(session) {
+                    session.is_closed |= request.op == OpCode::CloseSession.code();
                 }
                 let draft = self.draft(moment, Action::Request { payload, request, reply: Awaited::Lost });
                 self.connection(moment).requests.push(Some(draft));
