@@ -325,7 +325,8 @@ impl<'r> Player<'r> {
     /// Asks the server something by the session of the replay itself.
     pub(super) async fn ask(&mut self, request: &Request) -> Result<Option<ErrorCode>, CaptureError> {
         let answer = self.observer.ask(request).await;
-        let (error, zxid, _) = answer.map_err(|error| self.gone(&error))?;
+        let gone = |error: ReceiveError| CaptureError::server(&self.replay.server, error.to_string());
+        let (error, zxid, _) = answer.map_err(gone)?;
         self.zxid = self.zxid.max(zxid.0);
         Ok(error)
     }
@@ -339,10 +340,6 @@ impl<'r> Player<'r> {
 
     fn unreachable(&self, error: &std::io::Error) -> CaptureError {
         CaptureError::server(&self.replay.server, format!("cannot connect: {error}"))
-    }
-
-    fn gone(&self, error: &ReceiveError) -> CaptureError {
-        CaptureError::server(&self.replay.server, error.to_string())
     }
 
     fn captured_events(&self, connection: u32) -> &[Fields] {
