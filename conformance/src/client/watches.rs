@@ -41,18 +41,15 @@ impl Watches {
 
     /// Takes note of a request that has been sent: one that sets watches again, or after which the client may drop some.
     pub(crate) fn requested(&mut self, request: &Request) {
-        match request {
-            Request::SetWatches(_) | Request::SetWatches2(_) => {
-                for RestoredWatch { path, kind, .. } in watches_restored(request) {
-                    if let Some(armed) = self.armed.get_mut(&(kind, path.to_owned())) {
-                        armed.is_current = true;
-                    }
-                }
+        for RestoredWatch { path, kind, .. } in watches_restored(request) {
+            if let Some(armed) = self.armed.get_mut(&(kind, path.to_owned())) {
+                armed.is_current = true;
             }
-            // The Java client sends checkWatches to remove one of several watchers, and drops the watch even if that fails.
-            Request::RemoveWatches(remove) => self.forget(remove.path.as_deref().unwrap_or_default()),
-            Request::CheckWatches(check) => self.forget(check.path.as_deref().unwrap_or_default()),
-            _ => {}
+        }
+        // The Java client sends checkWatches to remove one of several watchers, and drops the watch even if that fails.
+        if let Request::RemoveWatches(dropped) | Request::CheckWatches(dropped) = request {
+            let path = dropped.path.as_deref().unwrap_or_default();
+            self.armed.retain(|(_, other), _| other != path);
         }
     }
 
@@ -85,9 +82,5 @@ impl Watches {
     /// Forgets those that are to be set again.
     pub(crate) fn drop_owed(&mut self) {
         self.armed.retain(|_, armed| armed.is_current);
-    }
-
-    fn forget(&mut self, path: &str) {
-        self.armed.retain(|(_, other), _| other != path);
     }
 }
