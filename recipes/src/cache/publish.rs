@@ -1,13 +1,15 @@
 //! From the task of a cache to its readers: the latest snapshot, and what led to it.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::future::poll_fn;
+use std::collections::VecDeque;
+use std::future::{Future as _, poll_fn};
 use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 use zoolet_client::internal::locked;
 
 use super::change::{CacheChange, between_all};
@@ -20,7 +22,11 @@ const MAX_STEPS: usize = 64;
 const MAX_CHANGES: usize = 4096;
 
 /// The latest snapshot and the steps to it.
-pub(super) struct Board<T>(Mutex<BoardState<T>>);
+pub(super) struct Board<T> {
+    state: Mutex<BoardState<T>>,
+    /// Notifies readers of each change, and never under the lock.
+    changed: Arc<Notify>,
+}
 
 /// A snapshot, and what led to it from the one before.
 type KeptStep<T> = (Arc<Snapshot<T>>, Arc<[CacheChange<T>]>);
@@ -33,61 +39,21 @@ struct BoardState<T> {
     /// The last ones, each with its snapshot. The last has the number `step`.
     steps: VecDeque<KeptStep<T>>,
     ended: Option<CacheError>,
-    /// Those who wait, in the order in which they came.
-    readers: BTreeMap<u64, Waker>,
-    /// The number of readers so far.
-    numbers: u64,
-}
-
-/// A reader of a board. What would wake it is dropped with it.
-struct Reader<T> {
-    board: Arc<Board<T>>,
-    number: u64,
-}
-
-impl<T> Reader<T> {
-    fn new(board: &Arc<Board<T>>) -> Self {
-        let mut state = locked(&board.0);
-        state.numbers += 1;
-        Self { board: Arc::clone(board), number: state.numbers }
-    }
-
-    /// Has the task woken by the next change.
-    fn register(&self, mut state: MutexGuard<'_, BoardState<T>>, cx: &Context<'_>) {
-        let former = state.readers.insert(self.number, cx.waker().clone());
-        drop(state);
-        // Without the lock, as it may own other readers.
-        drop(former);
-    }
-}
-
-impl<T> Drop for Reader<T> {
-    fn drop(&mut self) {
-        let waker = locked(&self.board.0).readers.remove(&self.number);
-        // Without the lock, as it may own other readers.
-        drop(waker);
-    }
 }
 
 impl<T> Board<T> {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(BoardState {
-            latest: None,
-            step: 0,
-            steps: VecDeque::new(),
-            ended: None,
-            readers: BTreeMap::new(),
-            numbers: 0,
-        }))
+        let state = BoardState { latest: None, step: 0, steps: VecDeque::new(), ended: None };
+        Self { state: Mutex::new(state), changed: Arc::default() }
     }
 
     pub(super) fn latest(&self) -> Option<Arc<Snapshot<T>>> {
-        locked(&self.0).latest.clone()
+        locked(&self.state).latest.clone()
     }
 
     /// Publishes a snapshot and what led to it.
     pub(super) fn publish(&self, snapshot: Arc<Snapshot<T>>, changes: Vec<CacheChange<T>>) {
-        let mut state = locked(&self.0);
+        let mut state = locked(&self.state);
         state.latest = Some(Arc::clone(&snapshot));
         if !changes.is_empty() {
             state.step += 1;
@@ -96,21 +62,17 @@ impl<T> Board<T> {
                 state.steps.pop_front();
             }
         }
-        Self::wake(state);
+        drop(state);
+        self.changed.notify_waiters();
     }
 
     pub(super) fn end(&self, error: CacheError) {
-        let mut state = locked(&self.0);
+        let mut state = locked(&self.state);
         if state.ended.is_none() {
             state.ended = Some(error);
         }
-        Self::wake(state);
-    }
-
-    fn wake(mut state: MutexGuard<'_, BoardState<T>>) {
-        let readers = mem::take(&mut state.readers);
         drop(state);
-        readers.into_values().for_each(Waker::wake);
+        self.changed.notify_waiters();
     }
 
     /// Waits for a snapshot that is `wanted`.
@@ -118,24 +80,23 @@ impl<T> Board<T> {
     /// # Errors
     /// Why the cache has ended, if it has.
     pub(super) async fn wait_for(
-        self: &Arc<Self>,
+        &self,
         mut wanted: impl FnMut(&Snapshot<T>) -> bool,
     ) -> Result<Arc<Snapshot<T>>, CacheError> {
-        let reader = Reader::new(self);
-        poll_fn(|cx| {
-            let state = locked(&self.0);
-            if let Some(snapshot) = state.latest.as_ref().filter(|snapshot| wanted(snapshot)) {
-                return Poll::Ready(Ok(Arc::clone(snapshot)));
-            }
-            match &state.ended {
-                Some(error) => Poll::Ready(Err(error.clone())),
-                None => {
-                    reader.register(state, cx);
-                    Poll::Pending
+        loop {
+            // Before the look, so that no change is missed between the look and the wait.
+            let changed = self.changed.notified();
+            {
+                let state = locked(&self.state);
+                if let Some(snapshot) = state.latest.as_ref().filter(|snapshot| wanted(snapshot)) {
+                    return Ok(Arc::clone(snapshot));
+                }
+                if let Some(error) = &state.ended {
+                    return Err(error.clone());
                 }
             }
-        })
-        .await
+            changed.await;
+        }
     }
 }
 
@@ -156,7 +117,9 @@ impl<T> BoardState<T> {
 /// A reader that is slow gets what differs between the snapshot that it has seen last and the latest one: for each znode
 /// the state before and the newest, and never a queue that grows. It does not keep the cache open.
 pub struct CacheChanges<T> {
-    reader: Reader<T>,
+    board: Arc<Board<T>>,
+    /// The next change of the board; begun before each look at it, so that none is missed.
+    changed: Pin<Box<OwnedNotified>>,
     /// What the items so far add up to.
     seen: Arc<Snapshot<T>>,
     /// The step that has led to it, if one has.
@@ -177,13 +140,14 @@ impl<T> CacheChanges<T> {
 
     /// What differs from `seen`.
     pub(super) fn since(board: &Arc<Board<T>>, seen: Arc<Snapshot<T>>) -> Self {
-        let state = locked(&board.0);
+        let state = locked(&board.state);
         // The latest snapshot is that of the last step, but for its zxid.
         let is_latest = state.latest.as_ref().is_some_and(|latest| Arc::ptr_eq(latest, &seen));
         let step = is_latest.then_some(state.step);
         drop(state);
-        let (reader, unread) = (Reader::new(board), VecDeque::new());
-        Self { reader, seen, step, initialized: true, unread, ended: false }
+        let changed = Box::pin(Arc::clone(&board.changed).notified_owned());
+        let (board, unread) = (Arc::clone(board), VecDeque::new());
+        Self { board, changed, seen, step, initialized: true, unread, ended: false }
     }
 
     /// Waits for the next change. `None` after the last.
@@ -208,7 +172,7 @@ impl<T> CacheChanges<T> {
             if self.ended {
                 return Poll::Ready(None);
             }
-            let state = locked(&self.reader.board.0);
+            let state = locked(&self.board.state);
             if let Some((snapshot, changes)) = self.step.and_then(|step| state.step_after(step)) {
                 self.unread.extend(changes.iter().cloned());
                 self.seen = Arc::clone(snapshot);
@@ -237,8 +201,9 @@ impl<T> CacheChanges<T> {
                     self.ended = true;
                 }
                 _ => {
-                    self.reader.register(state, cx);
-                    return Poll::Pending;
+                    drop(state);
+                    ready!(self.changed.as_mut().poll(cx));
+                    self.changed.set(Arc::clone(&self.board.changed).notified_owned());
                 }
             }
         }
@@ -261,7 +226,7 @@ impl<T> std::fmt::Debug for CacheChanges<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::task::Wake;
+    use std::task::{Wake, Waker};
 
     use super::*;
 
@@ -291,7 +256,7 @@ mod tests {
 
     impl Drop for LastWaker {
         fn drop(&mut self) {
-            assert!(self.0.0.try_lock().is_ok(), "dropped under the lock of the board");
+            assert!(self.0.state.try_lock().is_ok(), "dropped under the lock of the board");
         }
     }
 
