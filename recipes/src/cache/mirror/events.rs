@@ -13,18 +13,18 @@ impl<T> Mirror<T> {
             return;
         }
         let path: Arc<str> = event.path.as_str().into();
-        self.unlabelled = true;
+        self.pass.unlabelled = true;
         if matches!(event.kind, EventType::NodeCreated | EventType::NodeDeleted) {
             let parent = znode_path::parent(&path);
             if parent.len() < path.len() {
-                self.pzxids.insert(parent.into(), event.zxid.unwrap_or(Zxid(0)));
+                self.pass.pzxids.insert(parent.into(), event.zxid.unwrap_or(Zxid(0)));
             }
         }
         match event.kind {
             EventType::NodeCreated => {
                 if self.style == WatchStyle::Tree {
                     // It has no children yet; theirs will be events.
-                    self.unlisted.remove(&path);
+                    self.pass.unlisted.remove(&path);
                     self.dirty(path, event.zxid);
                 } else {
                     // The root, which was absent.
@@ -34,7 +34,7 @@ impl<T> Mirror<T> {
             EventType::NodeDataChanged => {
                 // Its children may be as old as it is: it must be listed, though a listing of its parent no longer finds it new.
                 if !self.is_known(&path) {
-                    self.unlisted.insert(Arc::clone(&path));
+                    self.pass.unlisted.insert(Arc::clone(&path));
                 }
                 self.dirty(path, event.zxid);
             }

@@ -107,8 +107,18 @@ pub(super) struct Mirror<T> {
     style: WatchStyle,
     /// The last snapshot; what a connection begins with. `None` before the first.
     base: Option<Arc<Snapshot<T>>>,
+    /// The pzxid of each znode of the base whose children had changed since its Stat was read; 0 if unknown.
+    base_pzxids: HashMap<Arc<str>, Zxid>,
     nodes: Nodes<T>,
     bytes: usize,
+    pass: Pass,
+    epoch: u64,
+    stale_since: Option<Instant>,
+}
+
+/// The comparison with the server of one connection: what is given up if events are lost, and begun anew from the base.
+#[derive(Default)]
+struct Pass {
     /// Paths that may differ from the base.
     touched: BTreeSet<Arc<str>>,
     outstanding: HashMap<Arc<str>, Outstanding>,
@@ -118,9 +128,7 @@ pub(super) struct Mirror<T> {
     unreadable: BTreeMap<Arc<str>, UnreadableReason>,
     /// The next znode of the base to compare comes after this. `None` if all are.
     cursor: Option<Bound<Arc<str>>>,
-    /// The pzxid of each znode whose children have changed since its Stat was read; 0 if unknown. Those as of the base, and
-    /// those since: they go back with it.
-    base_pzxids: HashMap<Arc<str>, Zxid>,
+    /// The same as of now; 0 if unknown.
     pzxids: HashMap<Arc<str>, Zxid>,
     /// The highest label on this connection.
     frontier: Zxid,
@@ -130,8 +138,6 @@ pub(super) struct Mirror<T> {
     asks_label: bool,
     /// The watches of this connection are set.
     armed: bool,
-    epoch: u64,
-    stale_since: Option<Instant>,
 }
 
 impl<T> Mirror<T> {
@@ -140,20 +146,10 @@ impl<T> Mirror<T> {
             config,
             style: WatchStyle::Tree,
             base: None,
+            base_pzxids: HashMap::new(),
             nodes: Nodes::new_sync(),
             bytes: 0,
-            touched: BTreeSet::new(),
-            outstanding: HashMap::new(),
-            queue: VecDeque::new(),
-            unlisted: BTreeSet::new(),
-            unreadable: BTreeMap::new(),
-            cursor: None,
-            base_pzxids: HashMap::new(),
-            pzxids: HashMap::new(),
-            frontier: Zxid(0),
-            unlabelled: false,
-            asks_label: false,
-            armed: false,
+            pass: Pass::default(),
             epoch: 0,
             stale_since: None,
         }
@@ -169,21 +165,16 @@ impl<T> Mirror<T> {
     /// Begins to compare with the server of a new connection, or after events were lost: from the last snapshot, in the order
     /// of its paths. Before the first one, from the root.
     pub(super) fn begin(&mut self, style: WatchStyle) {
-        let base = self.working_base().cloned();
+        let base = self.working_base();
+        let base = base.map_or_else(|| Snapshot::empty(self.epoch), |base| (**base).clone());
         self.style = style;
-        self.armed = false;
-        self.frontier = Zxid(0);
-        (self.unlabelled, self.asks_label) = (false, false);
-        self.nodes = base.as_ref().map_or_else(Nodes::new_sync, |base| base.nodes.clone());
-        self.bytes = base.as_ref().map_or(0, |base| base.bytes);
-        self.unreadable = base.as_ref().map_or_else(BTreeMap::new, |base| (*base.unreadable).clone());
-        self.touched.clear();
-        self.outstanding.clear();
-        self.queue.clear();
-        self.unlisted.clear();
-        self.pzxids.clear();
-        // One-shot watches are set anew by a request that also tells what has changed.
-        self.cursor = (style == WatchStyle::Tree).then_some(Bound::Unbounded);
+        (self.nodes, self.bytes) = (base.nodes, base.bytes);
+        self.pass = Pass {
+            unreadable: (*base.unreadable).clone(),
+            // One-shot watches are set anew by a request that also tells what has changed.
+            cursor: (style == WatchStyle::Tree).then_some(Bound::Unbounded),
+            ..Pass::default()
+        };
         if !self.nodes.contains_key(&*self.config.scope.root) {
             self.find(Arc::clone(&self.config.scope.root));
         }
@@ -192,7 +183,7 @@ impl<T> Mirror<T> {
 
     /// The watches of this connection are set.
     pub(super) fn armed(&mut self) {
-        self.armed = true;
+        self.pass.armed = true;
     }
 
     /// The snapshot to work from.
@@ -202,13 +193,13 @@ impl<T> Mirror<T> {
 
     /// Reads again what could not be read.
     pub(super) fn ask_for_unreadable(&mut self) {
-        for path in self.unreadable.keys().cloned().collect::<Vec<_>>() {
+        for path in self.pass.unreadable.keys().cloned().collect::<Vec<_>>() {
             self.ask_data(&path);
         }
     }
 
     pub(super) fn has_unreadable(&self) -> bool {
-        !self.unreadable.is_empty()
+        !self.pass.unreadable.is_empty()
     }
 
     /// The zxid since which to ask for changes, and the znodes that were known then: what one-shot watches are set on.

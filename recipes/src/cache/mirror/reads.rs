@@ -28,20 +28,21 @@ impl<T> Mirror<T> {
 
     /// The next read to send.
     pub(in crate::cache) fn next_read(&mut self) -> Option<Read> {
-        if let Some(read) = self.queue.pop_front() {
+        let pass = &mut self.pass;
+        if let Some(read) = pass.queue.pop_front() {
             return Some(read);
         }
         // A deletion needs no read. Without one, its label would come with the next ping.
-        if self.unlabelled && self.outstanding.is_empty() && self.cursor.is_none() && !self.asks_label {
-            self.asks_label = true;
+        if pass.unlabelled && pass.outstanding.is_empty() && pass.cursor.is_none() && !pass.asks_label {
+            pass.asks_label = true;
             return Some(Read::Label(Arc::clone(&self.config.scope.root)));
         }
-        let after = self.cursor.take()?;
+        let after = pass.cursor.take()?;
         let base = self.working_base()?;
         let bound = after.as_ref().map(|path| &**path);
         let (path, _) = base.nodes.range::<str, _>((bound, Bound::Unbounded)).next()?;
         let path = Arc::clone(path);
-        self.cursor = Some(Bound::Excluded(Arc::clone(&path)));
+        self.pass.cursor = Some(Bound::Excluded(Arc::clone(&path)));
         // Also if its data is being read because of an event: only this compares its children.
         self.ask(&path).check = true;
         Some(Read::Check(path))
@@ -49,35 +50,35 @@ impl<T> Mirror<T> {
 
     /// A read that the server did not execute is to be sent again.
     pub(in crate::cache) fn send_again(&mut self, read: Read) {
-        self.queue.push_back(read);
+        self.pass.queue.push_back(read);
     }
 
     pub(super) fn ask(&mut self, path: &Arc<str>) -> &mut Outstanding {
-        self.outstanding.entry(Arc::clone(path)).or_default()
+        self.pass.outstanding.entry(Arc::clone(path)).or_default()
     }
 
     pub(super) fn ask_data(&mut self, path: &Arc<str>) {
         if !std::mem::replace(&mut self.ask(path).data, true) {
-            self.queue.push_back(Read::Data(Arc::clone(path)));
+            self.pass.queue.push_back(Read::Data(Arc::clone(path)));
         }
     }
 
     pub(super) fn ask_list(&mut self, path: &Arc<str>) {
-        self.unlisted.remove(path);
+        self.pass.unlisted.remove(path);
         if self.config.scope.lists(path) && !std::mem::replace(&mut self.ask(path).list, true) {
-            self.queue.push_back(Read::List(Arc::clone(path)));
+            self.pass.queue.push_back(Read::List(Arc::clone(path)));
         }
     }
 
     /// Reads a znode that is not known, and then its children.
     pub(super) fn find(&mut self, path: Arc<str>) {
-        self.unlisted.insert(Arc::clone(&path));
+        self.pass.unlisted.insert(Arc::clone(&path));
         self.ask_data(&path);
     }
 
     /// Whether a znode is known, or will be by a read that is outstanding.
     pub(super) fn is_known(&self, path: &str) -> bool {
-        let will_be = self.outstanding.get(path).is_some_and(|reads| reads.data || reads.check);
+        let will_be = self.pass.outstanding.get(path).is_some_and(|reads| reads.data || reads.check);
         will_be || self.nodes.contains_key(path)
     }
 
@@ -94,7 +95,7 @@ impl<T> Mirror<T> {
         let path = read.path();
         self.reached(label);
         if let Read::Label(_) = read {
-            self.asks_label = false;
+            self.pass.asks_label = false;
             return Ok(());
         }
         let event = self.answered(read);
@@ -119,7 +120,7 @@ impl<T> Mirror<T> {
     /// Notes that a read is answered; returns the latest event of its path.
     fn answered(&mut self, read: &Read) -> Zxid {
         let path = read.path();
-        let Some(reads) = self.outstanding.get_mut(path) else { return Zxid(0) };
+        let Some(reads) = self.pass.outstanding.get_mut(path) else { return Zxid(0) };
         match read {
             Read::Data(_) => reads.data = false,
             Read::List(_) => reads.list = false,
@@ -131,7 +132,7 @@ impl<T> Mirror<T> {
             reads.event = Zxid(0);
         }
         if *reads == Outstanding::default() {
-            self.outstanding.remove(path);
+            self.pass.outstanding.remove(path);
         }
         event
     }
@@ -139,8 +140,8 @@ impl<T> Mirror<T> {
     /// A reply, or a ping, shows that the server has applied this.
     pub(in crate::cache) fn reached(&mut self, label: Option<Zxid>) {
         if let Some(label) = label {
-            self.frontier = self.frontier.max(label);
-            self.unlabelled = false;
+            self.pass.frontier = self.pass.frontier.max(label);
+            self.pass.unlabelled = false;
         }
     }
 
@@ -161,24 +162,24 @@ impl<T> Mirror<T> {
             self.touch(path);
         }
         if is_same || self.base_pzxids.contains_key(path) {
-            self.pzxids.insert(Arc::clone(path), stat.pzxid);
+            self.pass.pzxids.insert(Arc::clone(path), stat.pzxid);
         } else {
-            self.pzxids.remove(path);
+            self.pass.pzxids.remove(path);
         }
-        if self.unreadable.remove(path).is_some() {
+        if self.pass.unreadable.remove(path).is_some() {
             // Nor are its children known.
-            self.unlisted.insert(Arc::clone(path));
+            self.pass.unlisted.insert(Arc::clone(path));
         }
         // With one watch per znode, a child watch is set by listing, also where there is no child. Under a recursive watch the
         // children of a znode that was created under it come by events.
         let lists = match self.style {
-            WatchStyle::OneShot => is_new || self.unlisted.contains(path),
-            WatchStyle::Tree => self.unlisted.contains(path) && stat.num_children > 0,
+            WatchStyle::OneShot => is_new || self.pass.unlisted.contains(path),
+            WatchStyle::Tree => self.pass.unlisted.contains(path) && stat.num_children > 0,
         };
         if lists {
             self.ask_list(path);
         } else {
-            self.unlisted.remove(path);
+            self.pass.unlisted.remove(path);
         }
     }
 
@@ -202,13 +203,13 @@ impl<T> Mirror<T> {
 
     /// The children of a znode.
     fn list(&mut self, path: &Arc<str>, names: &NameList, stat: &Stat) {
-        self.pzxids.insert(Arc::clone(path), stat.pzxid);
+        self.pass.pzxids.insert(Arc::clone(path), stat.pzxid);
         let mut listed: BTreeSet<Arc<str>> = names.iter().map(|name| child_path(path, &name)).collect();
         let known: Vec<_> = children(&self.nodes, path).map(|child| child.shared_path()).collect();
         for child in known.iter().filter(|child| !listed.contains(*child)) {
             self.remove(child);
         }
-        let unreadable = self.unreadable.range(range_below(path)).map(|(below, _)| below);
+        let unreadable = self.pass.unreadable.range(range_below(path)).map(|(below, _)| below);
         let is_gone = |below: &&Arc<str>| znode_path::parent(below) == &**path && !listed.contains(*below);
         for child in unreadable.filter(is_gone).cloned().collect::<Vec<_>>() {
             self.remove(&child);
@@ -227,16 +228,16 @@ impl<T> Mirror<T> {
         let watches = *path == self.config.scope.root && self.style == WatchStyle::OneShot;
         let is_watched = matches!(read, Read::Check(_));
         if watches && !is_watched && !std::mem::replace(&mut self.ask(path).check, true) {
-            self.queue.push_back(Read::Check(Arc::clone(path)));
+            self.pass.queue.push_back(Read::Check(Arc::clone(path)));
         }
     }
 
     fn cannot_read(&mut self, path: &Arc<str>, read: &Read, reason: UnreadableReason) {
-        self.unreadable.insert(Arc::clone(path), reason);
+        self.pass.unreadable.insert(Arc::clone(path), reason);
         if !matches!(read, Read::List(_)) {
             // What it was may not be what it is. It counts all the same.
             self.remove_one(path);
-            self.unlisted.insert(Arc::clone(path));
+            self.pass.unlisted.insert(Arc::clone(path));
         }
     }
 
@@ -245,21 +246,21 @@ impl<T> Mirror<T> {
         for gone in below(&self.nodes, path).iter().chain([path]) {
             self.remove_one(gone);
         }
-        self.unlisted.remove(path);
-        self.unreadable.remove(path);
+        self.pass.unlisted.remove(path);
+        self.pass.unreadable.remove(path);
         let below = range_below(path);
-        for path in self.unlisted.range(below.clone()).cloned().collect::<Vec<_>>() {
-            self.unlisted.remove(&path);
+        for path in self.pass.unlisted.range(below.clone()).cloned().collect::<Vec<_>>() {
+            self.pass.unlisted.remove(&path);
         }
-        for path in self.unreadable.range(below).map(|(path, _)| Arc::clone(path)).collect::<Vec<_>>() {
-            self.unreadable.remove(&path);
+        for path in self.pass.unreadable.range(below).map(|(path, _)| Arc::clone(path)).collect::<Vec<_>>() {
+            self.pass.unreadable.remove(&path);
         }
     }
 
     fn touch(&mut self, path: &Arc<str>) {
         // Readers compare the first snapshot with nothing.
         if self.base.is_some() {
-            self.touched.insert(Arc::clone(path));
+            self.pass.touched.insert(Arc::clone(path));
         }
     }
 
@@ -269,7 +270,7 @@ impl<T> Mirror<T> {
             self.nodes.remove_mut(path);
             self.touch(path);
         }
-        self.pzxids.remove(path);
+        self.pass.pzxids.remove(path);
     }
 
     /// Another znode took the place of the one at `path`, at `czxid`: what was below the old one is gone.
@@ -277,7 +278,7 @@ impl<T> Mirror<T> {
         for child in below(&self.nodes, path) {
             if self.nodes.get(&child).is_some_and(|entry| entry.stat().czxid < czxid) {
                 self.remove_one(&child);
-                self.unlisted.remove(&child);
+                self.pass.unlisted.remove(&child);
             }
         }
     }
@@ -285,7 +286,7 @@ impl<T> Mirror<T> {
     fn check_limits(&self) -> Result<(), CacheError> {
         let MirrorConfig { scope, max_nodes, max_bytes, .. } = &self.config;
         let root = || scope.root.as_ref().to_owned();
-        if self.nodes.size() + self.unlisted.len() > *max_nodes {
+        if self.nodes.size() + self.pass.unlisted.len() > *max_nodes {
             return Err(CacheError::TooManyNodes { root: root(), max: *max_nodes });
         }
         if self.bytes > *max_bytes {

@@ -11,29 +11,30 @@ use crate::cache::snapshot::Snapshot;
 impl<T> Mirror<T> {
     /// The subtree at the frontier, if nothing is outstanding, with what has changed since the last snapshot.
     pub(in crate::cache) fn snapshot(&mut self) -> Option<Step<T>> {
-        let is_settled = self.armed
-            && !self.unlabelled
-            && self.outstanding.is_empty()
-            && self.queue.is_empty()
-            && self.cursor.is_none();
+        let pass = &self.pass;
+        let is_settled = pass.armed
+            && !pass.unlabelled
+            && pass.outstanding.is_empty()
+            && pass.queue.is_empty()
+            && pass.cursor.is_none();
         // A session begins with the zxid of the one before, so a server that is behind does not serve it.
-        let is_behind = self.working_base().is_some_and(|base| base.as_of > self.frontier);
+        let is_behind = self.working_base().is_some_and(|base| base.as_of > pass.frontier);
         if !is_settled || is_behind {
             return None;
         }
         let unreadable = match self.working_base() {
-            Some(base) if *base.unreadable == self.unreadable => Arc::clone(&base.unreadable),
-            _ => Arc::new(self.unreadable.clone()),
+            Some(base) if *base.unreadable == pass.unreadable => Arc::clone(&base.unreadable),
+            _ => Arc::new(pass.unreadable.clone()),
         };
         let is_same = |base: &Arc<Snapshot<T>>| {
-            base.as_of == self.frontier && Arc::ptr_eq(&base.unreadable, &unreadable)
+            base.as_of == pass.frontier && Arc::ptr_eq(&base.unreadable, &unreadable)
         };
-        if self.touched.is_empty() && self.stale_since.is_none() && self.working_base().is_some_and(is_same) {
+        if pass.touched.is_empty() && self.stale_since.is_none() && self.working_base().is_some_and(is_same) {
             return None;
         }
         let new = Arc::new(Snapshot {
             nodes: self.nodes.clone(),
-            as_of: self.frontier,
+            as_of: self.pass.frontier,
             epoch: self.epoch,
             stale_since: None,
             unreadable,
@@ -43,19 +44,19 @@ impl<T> Mirror<T> {
             Some(base) => {
                 let mut old = (**base).clone();
                 old.stale_since = self.stale_since;
-                between(&old, &new, &self.touched)
+                between(&old, &new, &self.pass.touched)
             }
             // Readers compare with nothing.
             None => Vec::new(),
         };
-        for (path, pzxid) in self.pzxids.drain() {
+        for (path, pzxid) in self.pass.pzxids.drain() {
             // The Stat says it, or the znode is gone.
             match self.nodes.get(&path) {
                 Some(entry) if entry.stat().pzxid != pzxid => drop(self.base_pzxids.insert(path, pzxid)),
                 _ => drop(self.base_pzxids.remove(&path)),
             }
         }
-        for path in std::mem::take(&mut self.touched) {
+        for path in std::mem::take(&mut self.pass.touched) {
             if !self.nodes.contains_key(&path) {
                 self.base_pzxids.remove(&path);
             }
@@ -67,7 +68,7 @@ impl<T> Mirror<T> {
 
     /// Changes no longer arrive. The last snapshot, marked so, unless it is already or there is none.
     pub(in crate::cache) fn stale(&mut self, now: Instant) -> Option<Step<T>> {
-        self.armed = false;
+        self.pass.armed = false;
         let base = self.base.as_ref().filter(|_| self.stale_since.is_none())?;
         let mut stale = (**base).clone();
         stale.stale_since = Some(now);
