@@ -2,28 +2,27 @@
 
 use std::convert::identity;
 use std::fmt;
-use std::future::{Future, IntoFuture, pending};
+use std::future::{Future, IntoFuture};
 use std::panic::Location;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use zoolet_client::SessionState;
-use zoolet_client::internal::ClientExt as _;
+use zoolet_client::internal::{ClientExt as _, locked};
 
 use crate::claim::order::blockers;
 use crate::claim::permits::{PermitClaim, PermitPlan};
 use crate::claim::queue_entry::{QueueEntry, QueuePlan};
 use crate::claim::single_node::SingleNodeClaim;
-use crate::claim::{QueuedCallback, life, listing};
+use crate::claim::{WaitReport, life, listing};
 use crate::config::LockConfig;
-use crate::contender::InFront;
+use crate::contender::Contender;
 use crate::error::LockError;
 use crate::guard::Guard;
 use crate::requests::or_never;
-use crate::shared_task::SharedTask;
 use crate::state::LostReason;
 
 /// How a lock is won.
@@ -69,7 +68,7 @@ pub struct Acquire<G = Guard> {
     /// With the place that asked for it, to name it if it waits for a clock that nobody moves.
     timeout: Option<(Duration, &'static Location<'static>)>,
     confirmed: bool,
-    on_queued: Option<QueuedCallback>,
+    on_queued: Option<Box<dyn FnOnce(usize) + Send>>,
     wrap: fn(Guard) -> G,
 }
 
@@ -111,7 +110,7 @@ impl<G> Acquire<G> {
     }
 
     async fn run(self) -> Result<G, LockError> {
-        let Self { config, plan, data, limit, timeout, confirmed, on_queued, wrap } = self;
+        let Self { config, plan, data, limit, timeout, confirmed, mut on_queued, wrap } = self;
         let dir = config.label.clone();
         for dir in &config.dirs {
             config.client.check_path("lock", dir)?;
@@ -126,43 +125,38 @@ impl<G> Acquire<G> {
         });
         let mut deadline = pin!(or_never(deadline));
         let (sender, guard) = oneshot::channel();
-        // The callback runs here and not in the claim's task, so that a panic in it does not prevent the cleanup.
-        let (report, reported) = oneshot::channel();
-        let mut callback = on_queued.map(|callback| (callback, reported));
-        let queued =
-            callback.is_some().then(|| -> QueuedCallback { Box::new(|ahead| _ = report.send(ahead)) });
-        // A task of its own, so that everything is completed or undone even if this future is dropped; on the runtime of the
-        // session, because what is left goes with the session. The claim generates its name here, so that contenders
-        // are named in the order of the calls.
-        let runtime = config.client.runtime().clone();
-        let (client, in_front) = (config.client.clone(), InFront::default());
+        let (queued, mut reported) = oneshot::channel();
+        let in_front: Arc<Mutex<Option<Box<Contender>>>> = Arc::default();
+        let report = WaitReport { queued: Some(queued), in_front: Arc::clone(&in_front) };
+        let client = config.client.clone();
+        // A task of its own, so that everything is completed or undone even if this future is dropped. The claim generates
+        // its name here, so that contenders are named in the order of the calls.
         let task = match plan {
             ClaimPlan::Queue(plan) => {
-                let mut claim = QueueEntry::new(config, plan, data, limit);
-                claim.in_front = in_front.clone();
-                SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
+                life::spawn(QueueEntry::new(config, plan, data, limit), confirmed, report, sender)
             }
             ClaimPlan::SingleNode => {
-                let mut claim = SingleNodeClaim::new(config, data, limit);
-                claim.in_front = in_front.clone();
-                SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
+                life::spawn(SingleNodeClaim::new(config, data, limit), confirmed, report, sender)
             }
             ClaimPlan::Permits(plan) => {
-                let mut claim = PermitClaim::new(config, plan, data, limit);
-                claim.entry.in_front = in_front.clone();
-                SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
+                life::spawn(PermitClaim::new(config, plan, data, limit), confirmed, report, sender)
             }
         };
         let mut guard = task.output(guard);
         let outcome = loop {
             tokio::select! {
                 biased;
-                (callback, ahead) = queued_behind(&mut callback) => callback(ahead),
+                // The callback runs here and not in the claim's task, so that a panic in it does not prevent the cleanup.
+                ahead = &mut reported, if on_queued.is_some() => match (ahead, on_queued.take()) {
+                    (Ok(ahead), Some(callback)) => callback(ahead),
+                    // The lock was free.
+                    _ => {}
+                },
                 outcome = &mut guard => break outcome,
                 () = &mut deadline => {
                     // A guard that arrives at the last moment is as good as an earlier one.
                     return guard.close().unwrap_or_else(|| {
-                        let in_front = in_front.get();
+                        let in_front = locked(&in_front).clone();
                         let own = client.session_id();
                         let is_own = in_front.as_ref().is_some_and(|contender| contender.session == own);
                         let unreachable =
@@ -175,21 +169,6 @@ impl<G> Acquire<G> {
         // If the task is gone without an outcome, its runtime was shut down, and the session with it.
         let (reason, may_have_applied) = (LostReason::SessionClosed, false);
         outcome.unwrap_or(Err(LockError::SessionOver { dir, reason, may_have_applied })).map(wrap)
-    }
-}
-
-/// Waits until the claim reports that it waits, which happens at most once: the callback, and how many are in the way.
-async fn queued_behind(
-    callback: &mut Option<(QueuedCallback, oneshot::Receiver<usize>)>,
-) -> (QueuedCallback, usize) {
-    let ahead = match callback {
-        Some((_, ahead)) => ahead.await.ok(),
-        None => None,
-    };
-    match (ahead, callback.take()) {
-        (Some(ahead), Some((callback, _))) => (callback, ahead),
-        // The lock was free, or there is no callback.
-        _ => pending().await,
     }
 }
 

@@ -1,9 +1,6 @@
 //! [`Contender`]: one entry in the queue of a lock.
 
-use std::sync::{Arc, Mutex};
-
 use bytes::Bytes;
-use zoolet_client::internal::locked;
 use zoolet_client::{SessionId, Stat, Zxid, path};
 
 use crate::claim::listing;
@@ -48,21 +45,6 @@ impl Contender {
     /// The fencing token it has, or will have once it is its turn.
     pub fn token(&self) -> FencingToken {
         FencingToken::new(self.czxid)
-    }
-}
-
-/// The nearest contender in front of a claim, for the error of an acquisition that takes too long: written by the claim's task
-/// as far as it knows it anyway.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct InFront(Arc<Mutex<Option<Box<Contender>>>>);
-
-impl InFront {
-    pub(crate) fn set(&self, contender: Option<Contender>) {
-        *locked(&self.0) = contender.map(Box::new);
-    }
-
-    pub(crate) fn get(&self) -> Option<Box<Contender>> {
-        locked(&self.0).clone()
     }
 }
 

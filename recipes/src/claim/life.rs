@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use zoolet_client::internal::ClientExt as _;
 
-use super::{Claim, QueuedCallback};
+use super::{Claim, WaitReport};
 use crate::error::LockError;
 use crate::guard::Guard;
 use crate::guard::fenced::prove;
@@ -15,11 +16,22 @@ use crate::guard::task::LockTask;
 use crate::shared_task::SharedTask;
 use crate::state::Grant;
 
+/// Spawns the task of a claim. On the runtime of the session, because what is left goes with the session.
+pub(crate) fn spawn(
+    claim: impl Claim,
+    confirmed: bool,
+    report: WaitReport,
+    guard: oneshot::Sender<Result<Guard, LockError>>,
+) -> SharedTask {
+    let runtime = claim.config().client.runtime().clone();
+    SharedTask::spawn(&runtime, |task| run(claim, confirmed, report, guard, task))
+}
+
 /// Wins the lock, sends the guard, and cleans up when the guard, or the future that waits for it, is gone.
-pub(crate) async fn run<C: Claim>(
+async fn run<C: Claim>(
     mut claim: C,
     confirmed: bool,
-    mut queued: Option<QueuedCallback>,
+    mut report: WaitReport,
     mut guard: oneshot::Sender<Result<Guard, LockError>>,
     shared: SharedTask,
 ) {
@@ -27,7 +39,7 @@ pub(crate) async fn run<C: Claim>(
     let won = tokio::select! {
         biased;
         () = guard.closed() => None,
-        won = win(&mut claim, confirmed, &mut queued) => Some(won),
+        won = win(&mut claim, confirmed, &mut report) => Some(won),
     };
     let error = match won {
         Some(Ok((grant, proven))) => {
@@ -56,9 +68,9 @@ pub(crate) async fn run<C: Claim>(
 async fn win<C: Claim>(
     claim: &mut C,
     confirmed: bool,
-    queued: &mut Option<QueuedCallback>,
+    report: &mut WaitReport,
 ) -> Result<(Grant, Option<Instant>), LockError> {
-    let grant = claim.win(queued).await?;
+    let grant = claim.win(report).await?;
     let config = claim.config();
     if !confirmed && !config.strict {
         return Ok((grant, None));

@@ -31,27 +31,45 @@ pub(crate) mod queue_entry;
 pub(crate) mod single_node;
 
 use std::future::{Future, ready};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::oneshot;
+use zoolet_client::internal::locked;
 
 use crate::config::LockConfig;
+use crate::contender::Contender;
 use crate::error::LockError;
 use crate::state::Grant;
 
-/// Called with the number of contenders in front.
-pub(crate) type QueuedCallback = Box<dyn FnOnce(usize) + Send>;
+/// What a claim that has to wait reports to its [`Acquire`](crate::Acquire).
+pub(crate) struct WaitReport {
+    pub(crate) queued: Option<oneshot::Sender<usize>>,
+    /// The nearest contender in front, as far as the claim knows it anyway.
+    pub(crate) in_front: Arc<Mutex<Option<Box<Contender>>>>,
+}
+
+impl WaitReport {
+    /// Reports, the first time, how many contenders are in front.
+    fn queued(&mut self, ahead: usize) {
+        if let Some(queued) = self.queued.take() {
+            let _ = queued.send(ahead);
+        }
+    }
+
+    fn set_in_front(&self, contender: Option<Contender>) {
+        *locked(&self.in_front) = contender.map(Box::new);
+    }
+}
 
 /// How a lock is won, changed and given up.
 pub(crate) trait Claim: Send + Sized + 'static {
     fn config(&self) -> &Arc<LockConfig>;
 
-    /// Wins the lock. Calls `queued` once if it has to wait.
+    /// Wins the lock. Reports if it has to wait.
     ///
     /// # Cancel safety
     /// Whenever it is dropped, [`leave`](Claim::leave) undoes all of it.
-    fn win(
-        &mut self,
-        queued: &mut Option<QueuedCallback>,
-    ) -> impl Future<Output = Result<Grant, LockError>> + Send;
+    fn win(&mut self, report: &mut WaitReport) -> impl Future<Output = Result<Grant, LockError>> + Send;
 
     /// Gives up the lock, or the place in its queue. `Ok(false)` if there was nothing of ours.
     ///

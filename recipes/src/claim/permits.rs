@@ -12,7 +12,7 @@ use zoolet_client::{ErrorCode, MultiOutcome, ReplyFuture, Stat};
 
 use super::names::{self, LEASE, LOCK};
 use super::queue_entry::{QueueEntry, QueuePlan};
-use super::{Claim, QueuedCallback};
+use super::{Claim, WaitReport};
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::path::child;
@@ -32,7 +32,7 @@ pub(crate) struct PermitClaim {
     config: Arc<LockConfig>,
     plan: PermitPlan,
     data: Bytes,
-    pub(crate) entry: QueueEntry,
+    entry: QueueEntry,
     leases: Vec<String>,
     /// Whether there may be leases of ours that no reply has named.
     uncertain: bool,
@@ -111,7 +111,7 @@ impl PermitClaim {
     }
 
     /// Waits until enough permits are free. Nobody else takes any meanwhile, because we are first in the queue.
-    async fn wait_for_permits(&self, queued: &mut Option<QueuedCallback>) -> Result<(), LockError> {
+    async fn wait_for_permits(&self, report: &mut WaitReport) -> Result<(), LockError> {
         let (config, dir) = (&self.config, leases(&self.config));
         let fits = |held| self.plan.fits(config, held);
         // Read again, now that our place in the queue keeps the directory from being created anew.
@@ -127,9 +127,7 @@ impl PermitClaim {
             if self.entry.limit == Some(0) {
                 return Err(LockError::QueueFull { dir: config.label.clone(), len: held });
             }
-            if let Some(queued) = queued.take() {
-                queued(0);
-            }
+            report.queued(0);
             match config.client.get_children(&dir).watch().await {
                 Ok((names, ..)) if fits(names.len()) => return Ok(()),
                 Ok((_, _, watch)) => _ = config.retries().changed(watch).await?,
@@ -204,14 +202,14 @@ impl Claim for PermitClaim {
         &self.config
     }
 
-    async fn win(&mut self, queued: &mut Option<QueuedCallback>) -> Result<Grant, LockError> {
+    async fn win(&mut self, report: &mut WaitReport) -> Result<Grant, LockError> {
         self.plan.check(&self.config)?;
         // A different number is reported before the wait, if it is known by then.
         if !self.plan.agreed.load(Relaxed) {
             self.agree(self.read_agreement()).await?;
         }
-        self.entry.win(queued).await?;
-        self.wait_for_permits(queued).await?;
+        self.entry.win(report).await?;
+        self.wait_for_permits(report).await?;
         self.take().await
     }
 

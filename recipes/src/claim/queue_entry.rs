@@ -9,9 +9,9 @@ use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
 use super::entry_node::{EntryNode, PendingCreate};
 use super::names::{self, NameStyle};
 use super::order::{LockMode, count};
-use super::{Claim, HoldChange, QueuedCallback, counter, listing};
+use super::{Claim, HoldChange, WaitReport, counter, listing};
 use crate::config::LockConfig;
-use crate::contender::{Contender, InFront};
+use crate::contender::Contender;
 use crate::error::LockError;
 use crate::path::child;
 use crate::retry::RetryPolicy;
@@ -60,8 +60,6 @@ pub(crate) struct QueueEntry {
     pub(super) companion: Option<String>,
     /// A directory above, and its data if it is created.
     pub(super) root: Option<(String, Bytes)>,
-    /// For the error of an acquisition that takes too long.
-    pub(crate) in_front: InFront,
     /// A second contender, while this one tries to become it.
     pub(super) replacement: Option<Box<QueueEntry>>,
 }
@@ -96,7 +94,6 @@ impl QueueEntry {
             uncertain: false,
             companion: None,
             root: None,
-            in_front: InFront::default(),
             replacement: None,
         }
     }
@@ -217,12 +214,16 @@ impl QueueEntry {
         Ok((found.ahead, found.nearest.map(|nearest| child(&dir, &nearest))))
     }
 
-    async fn wait_for_nearest(&mut self, mut position: QueuePosition) -> Result<(), LockError> {
+    async fn wait_for_nearest(
+        &mut self,
+        mut position: QueuePosition,
+        report: &WaitReport,
+    ) -> Result<(), LockError> {
         while let Some(nearest) = &position.nearest {
             // getData and not exists, which would leave a watch if the znode is gone by now.
             match self.config.client.get_data(nearest).watch().await {
                 Ok((data, stat, watch)) => {
-                    self.in_front.set(Some(Contender::new(nearest.clone(), data, &stat)));
+                    report.set_in_front(Some(Contender::new(nearest.clone(), data, &stat)));
                     match self.config.retries().changed(watch).await? {
                         None | Some(EventType::NodeDeleted) => {}
                         // Its data has changed, for example by a revocation. It is still in front.
@@ -235,7 +236,7 @@ impl QueueEntry {
                     continue;
                 }
             }
-            self.in_front.set(None);
+            report.set_in_front(None);
             position = self.position().await?;
         }
         Ok(())
@@ -335,7 +336,7 @@ impl Claim for QueueEntry {
         &self.config
     }
 
-    async fn win(&mut self, queued: &mut Option<QueuedCallback>) -> Result<Grant, LockError> {
+    async fn win(&mut self, report: &mut WaitReport) -> Result<Grant, LockError> {
         self.config.warnings.check_session(&self.config.client);
         let position = self.enter().await?;
         if let Some(created) = &self.nodes[0].created {
@@ -343,13 +344,11 @@ impl Claim for QueueEntry {
             self.config.warnings.check_number(&self.nodes[0].dir, number);
         }
         if position.ahead > 0 {
-            if let Some(queued) = queued.take() {
-                queued(position.ahead);
-            }
+            report.queued(position.ahead);
         }
         // After a lost connection the client sets the watch again.
         match self.watch {
-            WatchTarget::Nearest => self.wait_for_nearest(position).await?,
+            WatchTarget::Nearest => self.wait_for_nearest(position, report).await?,
             WatchTarget::Children => self.wait_for_children(position).await?,
         }
         self.grant()

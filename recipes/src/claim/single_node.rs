@@ -15,9 +15,9 @@ use bytes::Bytes;
 use zoolet_client::internal::MissingParents;
 use zoolet_client::{ErrorCode, EventType, MultiOutcome, Stat, path};
 
-use super::{Claim, QueuedCallback};
+use super::{Claim, WaitReport};
 use crate::config::{ForeignPolicy, LockConfig};
-use crate::contender::{Contender, InFront};
+use crate::contender::Contender;
 use crate::error::LockError;
 use crate::state::{FencingToken, Grant};
 
@@ -35,8 +35,6 @@ pub(crate) struct SingleNodeClaim {
     data: Bytes,
     /// How many contenders may be in the way: 0 if it must not wait.
     limit: Option<usize>,
-    /// For the error of an acquisition that takes too long.
-    pub(crate) in_front: InFront,
     /// The `Stat` of the epoch while the znode is ours.
     held: Option<Stat>,
     /// Whether the znode may be ours without our knowing.
@@ -46,7 +44,7 @@ pub(crate) struct SingleNodeClaim {
 impl SingleNodeClaim {
     pub(crate) fn new(config: Arc<LockConfig>, data: Bytes, limit: Option<usize>) -> Self {
         let (guid, epoch) = (config.generate_guid(), format!("{}.epoch", config.dir()));
-        Self { config, epoch, guid, data, limit, in_front: InFront::default(), held: None, uncertain: false }
+        Self { config, epoch, guid, data, limit, held: None, uncertain: false }
     }
 
     /// Creates the znode; `None` if it exists.
@@ -130,19 +128,17 @@ impl SingleNodeClaim {
     }
 
     /// Waits until the znode of another contender is gone.
-    async fn wait(&self, queued: &mut Option<QueuedCallback>) -> Result<(), LockError> {
+    async fn wait(&self, report: &mut WaitReport) -> Result<(), LockError> {
         let (config, path) = (&self.config, self.config.dir());
         loop {
             match config.client.get_data(path).watch().await {
                 Ok((data, stat, watch)) => {
-                    self.in_front.set(Some(Contender::new(path.to_owned(), data, &stat)));
+                    report.set_in_front(Some(Contender::new(path.to_owned(), data, &stat)));
                     if stat.ephemeral_owner.0 == 0 && config.foreign == ForeignPolicy::Reject {
                         let name = path::name(path).to_owned();
                         return Err(LockError::Foreign { dir: path.to_owned(), name });
                     }
-                    if let Some(queued) = queued.take() {
-                        queued(1);
-                    }
+                    report.queued(1);
                     if let None | Some(EventType::NodeDeleted) = config.retries().changed(watch).await? {
                         return Ok(());
                     }
@@ -159,7 +155,7 @@ impl Claim for SingleNodeClaim {
         &self.config
     }
 
-    async fn win(&mut self, queued: &mut Option<QueuedCallback>) -> Result<Grant, LockError> {
+    async fn win(&mut self, report: &mut WaitReport) -> Result<Grant, LockError> {
         self.config.warnings.check_session(&self.config.client);
         loop {
             if let Some(grant) = self.create().await? {
@@ -168,7 +164,7 @@ impl Claim for SingleNodeClaim {
             if self.limit == Some(0) {
                 return Err(LockError::QueueFull { dir: self.config.label.clone(), len: 1 });
             }
-            self.wait(queued).await?;
+            self.wait(report).await?;
         }
     }
 
