@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::sync::mpsc;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, ErrorCode, EventType, SessionId, Sessions};
+use zoolet_client::{Client, EventType, SessionId, Sessions};
 
 use crate::acquire::{Acquire, ClaimPlan};
 use crate::claim::listing;
@@ -225,7 +225,7 @@ impl LeaderObserver<'_> {
     async fn follow_leader(&mut self, path: &str) -> Result<(), LockError> {
         let config = self.config;
         loop {
-            let read = config.retries().ask_if_exists(|| config.client.get_data(path).watch()).await?;
+            let read = config.watch_data(path).await?;
             let Some((data, stat, watch)) = read else { return Ok(()) };
             let (session, token) = (stat.ephemeral_owner, FencingToken::new(stat.czxid));
             self.report(Some(Leader { data, path: path.to_owned(), session, token })).await;
@@ -239,19 +239,16 @@ impl LeaderObserver<'_> {
     async fn follow_vacancy(&mut self) -> Result<(), LockError> {
         self.report(None).await;
         let (config, dir) = (self.config, self.config.dir());
-        let watch = match config.client.get_children(dir).watch().await {
-            Ok((names, _, watch)) => match listing::ordered(config, dir, names).await?.is_empty() {
+        let watch = match config.watch_children(dir).await? {
+            Some((names, watch)) => match listing::ordered(config, dir, names).await?.is_empty() {
                 true => watch,
                 false => return Ok(()),
             },
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-                match config.client.exists(dir).watch().await {
-                    Ok((None, watch)) => watch,
-                    Ok((Some(_), _)) => return Ok(()),
-                    Err(error) => return config.retries().retry(error).await,
-                }
-            }
-            Err(error) => return config.retries().retry(error).await,
+            None => match config.retries().ask(|| config.client.exists(dir).watch()).await {
+                Ok((None, watch)) => watch,
+                Ok((Some(_), _)) => return Ok(()),
+                Err(error) => return Err(config.error(error)),
+            },
         };
         config.retries().changed(watch).await.map(drop)
     }

@@ -3,6 +3,7 @@
 use std::future::{Future, IntoFuture, pending, poll_fn};
 use std::task::Poll;
 
+use bytes::Bytes;
 use zoolet_client::internal::{MissingParents, with_parent_advice};
 use zoolet_client::{Acl, Client, Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
 
@@ -91,6 +92,17 @@ impl LockConfig {
     /// The names in `dir`; none if there is no such directory.
     pub(crate) async fn list(&self, dir: &str) -> Result<Vec<String>, LockError> {
         self.listed(dir, self.client.get_children(dir).into_future()).await
+    }
+
+    /// As [`list`](Self::list), with a watch. `None` if there is no such directory.
+    pub(crate) async fn watch_children(&self, dir: &str) -> Result<Option<(Vec<String>, Watch)>, LockError> {
+        let listed = self.retries().ask_if_exists(|| self.client.get_children(dir).watch()).await?;
+        Ok(listed.map(|(names, _, watch)| (names, watch)))
+    }
+
+    /// Reads and watches a znode. getData and not exists, which would leave a watch if the znode is gone by now.
+    pub(crate) async fn watch_data(&self, path: &str) -> Result<Option<(Bytes, Stat, Watch)>, LockError> {
+        self.retries().ask_if_exists(|| self.client.get_data(path).watch()).await
     }
 
     /// Brings the server of this connection up to date: it then knows a create that was sent to another server.

@@ -12,7 +12,7 @@ use crate::error::LockError;
 use crate::guard::Guard;
 use crate::guard::fenced::prove;
 use crate::guard::lock_state::LockState;
-use crate::guard::task::LockTask;
+use crate::guard::task;
 use crate::shared_task::SharedTask;
 use crate::state::Grant;
 
@@ -43,13 +43,11 @@ async fn run<C: Claim>(
     };
     let error = match won {
         Some(Ok((grant, proven))) => {
-            let (state, commands) = LockState::new(proven.filter(|_| claim.config().strict));
-            let state = Arc::new(state);
-            let held = Guard::new(Arc::clone(claim.config()), grant.clone(), Arc::clone(&state), shared);
-            let task = LockTask::new(claim, grant, state, commands);
+            let (state, commands) = LockState::new(grant.clone(), proven.filter(|_| claim.config().strict));
+            let held = Guard::new(Arc::clone(claim.config()), grant, state, shared);
             // If nobody receives the guard, it is dropped here and the task releases the lock.
             let _ = guard.send(Ok(held));
-            return task.run().await;
+            return task::run(claim, commands).await;
         }
         Some(Err(error)) => Some(error),
         None => None,

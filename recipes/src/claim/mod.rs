@@ -12,7 +12,7 @@
 //!    takes its own absence for its turn.
 //! 4. **Wait.** It watches the nearest contender in the way, and no other. When that one is gone, go to 3.
 //! 5. **Win.** Nobody is in the way: the [`Grant`] has the znodes and the fencing token, which is the transaction that
-//!    created them. The task sends a [`Guard`](crate::Guard) and goes on as the guard's [`LockTask`](crate::guard::task).
+//!    created them. The task sends a [`Guard`](crate::Guard) and goes on as the task of a held lock, [`guard::task`](crate::guard::task).
 //! 6. **Leave.** After a release, a dropped future or guard, an error or a loss, the task deletes every znode with the guid.
 //!    If a create may still be in flight, it first sends a sync, so that the listing shows it.
 //!

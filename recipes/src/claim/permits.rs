@@ -128,12 +128,10 @@ impl PermitClaim {
                 return Err(LockError::QueueFull { dir: config.label.clone(), len: held });
             }
             report.queued(0);
-            match config.client.get_children(&dir).watch().await {
-                Ok((names, ..)) if fits(names.len()) => return Ok(()),
-                Ok((_, _, watch)) => _ = config.retries().changed(watch).await?,
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) => config.retries().retry(error).await?,
-            }
+            match config.watch_children(&dir).await? {
+                Some((names, watch)) if !fits(names.len()) => config.retries().changed(watch).await?,
+                _ => return Ok(()),
+            };
             listing = config.client.get_children(&dir).into_future();
         }
     }

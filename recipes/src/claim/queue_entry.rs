@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
+use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat};
 
 use super::entry_node::{EntryNode, PendingCreate};
 use super::names::{self, NameStyle};
@@ -220,19 +220,11 @@ impl QueueEntry {
         report: &WaitReport,
     ) -> Result<(), LockError> {
         while let Some(nearest) = &position.nearest {
-            // getData and not exists, which would leave a watch if the znode is gone by now.
-            match self.config.client.get_data(nearest).watch().await {
-                Ok((data, stat, watch)) => {
-                    report.set_in_front(Some(Contender::new(nearest.clone(), data, &stat)));
-                    match self.config.retries().changed(watch).await? {
-                        None | Some(EventType::NodeDeleted) => {}
-                        // Its data has changed, for example by a revocation. It is still in front.
-                        Some(_) => continue,
-                    }
-                }
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-                Err(error) => {
-                    self.config.retries().retry(error).await?;
+            if let Some((data, stat, watch)) = self.config.watch_data(nearest).await? {
+                report.set_in_front(Some(Contender::new(nearest.clone(), data, &stat)));
+                let event = self.config.retries().changed(watch).await?;
+                if event.is_some_and(|event| event != EventType::NodeDeleted) {
+                    // Its data has changed, for example by a revocation. It is still in front.
                     continue;
                 }
             }
@@ -244,21 +236,15 @@ impl QueueEntry {
 
     async fn wait_for_children(&mut self, mut position: QueuePosition) -> Result<(), LockError> {
         while position.nearest.is_some() {
-            let watch = self.watch_children().await?;
+            let dir = &self.nodes[0].dir;
+            let watched = self.config.watch_children(dir).await?;
+            let (_, watch) = watched.ok_or_else(|| LockError::NodeDeleted { dir: dir.clone() })?;
             position = self.position().await?;
             if position.nearest.is_some() {
                 self.config.retries().changed(watch).await?;
             }
         }
         Ok(())
-    }
-
-    async fn watch_children(&self) -> Result<Watch, LockError> {
-        let (config, dir) = (&self.config, &self.nodes[0].dir);
-        match config.retries().ask_if_exists(|| config.client.get_children(dir).watch()).await? {
-            Some((_, _, watch)) => Ok(watch),
-            None => Err(LockError::NodeDeleted { dir: dir.clone() }),
-        }
     }
 
     /// Deletes every znode with our guid. `Ok(false)` if there was none.

@@ -130,23 +130,18 @@ impl SingleNodeClaim {
     /// Waits until the znode of another contender is gone.
     async fn wait(&self, report: &mut WaitReport) -> Result<(), LockError> {
         let (config, path) = (&self.config, self.config.dir());
-        loop {
-            match config.client.get_data(path).watch().await {
-                Ok((data, stat, watch)) => {
-                    report.set_in_front(Some(Contender::new(path.to_owned(), data, &stat)));
-                    if stat.ephemeral_owner.0 == 0 && config.foreign == ForeignPolicy::Reject {
-                        let name = path::name(path).to_owned();
-                        return Err(LockError::Foreign { dir: path.to_owned(), name });
-                    }
-                    report.queued(1);
-                    if let None | Some(EventType::NodeDeleted) = config.retries().changed(watch).await? {
-                        return Ok(());
-                    }
-                }
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) => config.retries().retry(error).await?,
+        while let Some((data, stat, watch)) = config.watch_data(path).await? {
+            report.set_in_front(Some(Contender::new(path.to_owned(), data, &stat)));
+            if stat.ephemeral_owner.0 == 0 && config.foreign == ForeignPolicy::Reject {
+                let name = path::name(path).to_owned();
+                return Err(LockError::Foreign { dir: path.to_owned(), name });
+            }
+            report.queued(1);
+            if let None | Some(EventType::NodeDeleted) = config.retries().changed(watch).await? {
+                break;
             }
         }
+        Ok(())
     }
 }
 

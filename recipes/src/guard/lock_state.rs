@@ -1,7 +1,9 @@
 //! [`LockState`]: the state of a held lock, and the channel between its guards and its task.
 
-use std::sync::Mutex;
+use std::future::pending;
+use std::sync::{Arc, Mutex};
 
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use zoolet_client::Client;
@@ -29,14 +31,16 @@ pub(crate) enum LockCommand {
 #[derive(Debug)]
 pub(crate) struct LockState {
     inner: Mutex<StateInner>,
-    /// A `Notify` wakes waiters in the order in which they came; a `watch` channel would use a random order.
-    lost: Notify,
+    /// Notifies of a loss and of another grant. A `Notify` wakes waiters in the order in which they came; a `watch` channel
+    /// would use a random order.
+    changed: Notify,
     commands: mpsc::UnboundedSender<LockCommand>,
 }
 
 #[derive(Debug)]
 struct StateInner {
     state: HoldState,
+    grant: Grant,
     /// When the latest write was sent that has shown the session to be alive, if only writes extend the lease.
     proven: Option<Instant>,
     /// Whether a release was commanded.
@@ -45,10 +49,11 @@ struct StateInner {
 
 impl LockState {
     /// The state, and the commands for the lock's task.
-    pub(crate) fn new(proven: Option<Instant>) -> (Self, mpsc::UnboundedReceiver<LockCommand>) {
-        let inner = Mutex::new(StateInner { state: HoldState::Held, proven, released: false });
-        let (commands, receiver) = mpsc::unbounded_channel();
-        (Self { inner, lost: Notify::new(), commands }, receiver)
+    pub(crate) fn new(grant: Grant, proven: Option<Instant>) -> (Arc<Self>, CommandReceiver) {
+        let inner = Mutex::new(StateInner { state: HoldState::Held, grant, proven, released: false });
+        let (sender, commands) = mpsc::unbounded_channel();
+        let lock = Arc::new(Self { inner, changed: Notify::new(), commands: sender });
+        (Arc::clone(&lock), CommandReceiver { lock, commands })
     }
 
     pub(crate) fn get(&self) -> HoldState {
@@ -59,12 +64,26 @@ impl LockState {
     pub(crate) async fn lost(&self) -> LostReason {
         loop {
             // Registered before the look, so that no notification is missed between the look and the wait.
-            let notified = self.lost.notified();
+            let changed = self.changed.notified();
             if let HoldState::Lost(reason) = self.get() {
                 return reason;
             }
-            notified.await;
+            changed.await;
         }
+    }
+
+    pub(super) fn grant(&self) -> Grant {
+        locked(&self.inner).grant.clone()
+    }
+
+    pub(super) fn set_grant(&self, grant: Grant) {
+        locked(&self.inner).grant = grant;
+        self.changed.notify_waiters();
+    }
+
+    /// Completes when the grant is another one, or the lock is lost.
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     /// Sends a command. It is dropped if the task has ended, which its sender notices.
@@ -120,14 +139,38 @@ impl LockState {
 
     pub(super) fn lose(&self, reason: LostReason) -> LostReason {
         self.set(HoldState::Lost(reason));
-        self.lost.notify_waiters();
+        self.changed.notify_waiters();
         reason
     }
 
     /// The task has ended. If no release was commanded its runtime was shut down, and the session with it.
-    pub(super) fn close(&self) {
+    fn close(&self) {
         if !locked(&self.inner).released {
             self.lose(LostReason::SessionClosed);
         }
+    }
+}
+
+/// The task's reference to the [`LockState`]. Closes it when the task ends, also by a shutdown of the runtime.
+pub(crate) struct CommandReceiver {
+    pub(super) lock: Arc<LockState>,
+    commands: mpsc::UnboundedReceiver<LockCommand>,
+}
+
+impl CommandReceiver {
+    pub(super) async fn next_command(&mut self) -> LockCommand {
+        match self.commands.recv().await {
+            Some(command) => command,
+            // Not before this is dropped, which has a sender itself.
+            None => pending().await,
+        }
+    }
+}
+
+impl Drop for CommandReceiver {
+    fn drop(&mut self) {
+        // In this order: a command that comes later is dropped, and its sender then sees why.
+        self.commands.close();
+        self.lock.close();
     }
 }

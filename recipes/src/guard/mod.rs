@@ -22,7 +22,6 @@ use crate::shared_task::SharedTask;
 use crate::state::{FencingToken, Grant, HoldState, LostReason, Released};
 use fenced::FencedTxn;
 use lock_state::{LockCommand, LockState};
-use revoke::CurrentGrant;
 
 /// A held lock of any kind.
 ///
@@ -53,7 +52,6 @@ pub struct Guard {
 struct HeldLock {
     config: Arc<LockConfig>,
     grant: Grant,
-    current: Arc<CurrentGrant>,
     state: Arc<LockState>,
     task: SharedTask,
 }
@@ -101,8 +99,7 @@ impl Guard {
         state: Arc<LockState>,
         task: SharedTask,
     ) -> Self {
-        let current = CurrentGrant::new(grant.clone());
-        Self { held: Arc::new(HeldLock { config, grant, current, state, task }) }
+        Self { held: Arc::new(HeldLock { config, grant, state, task }) }
     }
 
     /// The fencing token.
@@ -240,7 +237,7 @@ impl Guard {
     /// # Cancel safety
     /// The future watches the znode; dropping it removes the watch.
     pub fn revoke_requested(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        revoke::requested(self.client().clone(), Arc::clone(&self.held.current))
+        revoke::requested(Arc::clone(&self.held.config), Arc::clone(&self.held.state))
     }
 
     /// Runs `work` until it completes or the lock is lost, whichever is first; `work` is dropped then. For how late that
@@ -297,21 +294,20 @@ impl Guard {
         }
         let (sender, changed) = oneshot::channel();
         self.held.state.send(LockCommand::Change(change, sender));
-        let changed = changed.await.unwrap_or_else(|_| Err(self.not_held(LostReason::SessionClosed)));
-        match (changed, Arc::get_mut(&mut self.held)) {
-            (Ok(grant), Some(held)) => {
-                held.current.set(grant.clone());
-                held.grant = grant;
+        match changed.await.unwrap_or_else(|_| Err(self.not_held(LostReason::SessionClosed))) {
+            Ok(grant) => {
+                if let Some(held) = Arc::get_mut(&mut self.held) {
+                    held.grant = grant;
+                }
+                Ok(self)
             }
-            (Ok(_), None) => {}
-            (Err(error), _) => {
+            Err(error) => {
                 if matches!(error, LockError::NodeDeleted { .. }) {
                     self.note_eviction();
                 }
-                return Err((self, error));
+                Err((self, error))
             }
         }
-        Ok(self)
     }
 
     fn not_held(&self, reason: LostReason) -> LockError {

@@ -1,16 +1,15 @@
 //! Requests to a holder to give its lock up.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use bytes::Bytes;
-use tokio::sync::Notify;
-use zoolet_client::internal::{ClientExt as _, locked};
 use zoolet_client::{Client, ErrorCode, path};
 
+use super::lock_state::LockState;
+use crate::config::LockConfig;
 use crate::contender::Contender;
 use crate::error::LockError;
 use crate::requests::changed;
-use crate::retry::{PAUSE, RecipeError as _};
+use crate::retry::RecipeError as _;
 use crate::state::Grant;
 
 /// The data that requests a lock: Curator's word, and that of the recipe in ZooKeeper's documentation.
@@ -41,57 +40,32 @@ pub async fn revoke(client: &Client, contender: &Contender) -> Result<(), LockEr
     })
 }
 
-/// The grant at present, for those who wait for a revocation: a change of the lock gives it another znode.
-#[derive(Debug)]
-pub(crate) struct CurrentGrant {
-    grant: Mutex<Grant>,
-    /// Not a `watch` channel, which would wake waiters in a random order.
-    changed: Notify,
-}
-
-impl CurrentGrant {
-    pub(crate) fn new(grant: Grant) -> Arc<Self> {
-        Arc::new(Self { grant: Mutex::new(grant), changed: Notify::new() })
-    }
-
-    pub(crate) fn set(&self, grant: Grant) {
-        *locked(&self.grant) = grant;
-        self.changed.notify_waiters();
-    }
-
-    fn get(&self) -> Grant {
-        locked(&self.grant).clone()
-    }
-}
-
 /// Waits until somebody has requested a lock that is held.
-pub(crate) async fn requested(client: Client, current: Arc<CurrentGrant>) {
+pub(crate) async fn requested(config: Arc<LockConfig>, lock: Arc<LockState>) {
     loop {
-        // Registered before the look, so that no change is missed between the look and the wait.
-        let changed = current.changed.notified();
-        let grant = current.get();
+        // Registered before the look, so that no change is missed between the look and the wait. A change of the lock gives
+        // it another znode.
+        let changed = lock.changed();
+        let grant = lock.grant();
         tokio::select! {
             biased;
-            () = requested_of(&client, &grant) => return,
+            () = requested_of(&config, &grant) => return,
             () = changed => {}
         }
     }
 }
 
-async fn requested_of(client: &Client, grant: &Grant) {
-    let requests = |data: &Bytes| REQUESTS.contains(&&data[..]);
+async fn requested_of(config: &LockConfig, grant: &Grant) {
     let Some(node) = grant.nodes.first() else { return std::future::pending().await };
-    loop {
-        match client.get_data(node).watch().await {
-            Ok((_, stat, _)) if !grant.is_of(&stat) => break,
-            Ok((data, ..)) if requests(&data) => return,
-            Ok((_, _, watch)) => {
-                if changed(watch).await.is_err() {
-                    break;
-                }
-            }
-            Err(error) if error.is_retryable() => client.clock().sleep(PAUSE).await,
-            Err(_) => break,
+    while let Ok(Some((data, stat, watch))) = config.watch_data(node).await {
+        if !grant.is_of(&stat) {
+            break;
+        }
+        if REQUESTS.contains(&&data[..]) {
+            return;
+        }
+        if changed(watch).await.is_err() {
+            break;
         }
     }
     // The lock is lost, which `Guard::lost` reports, or about to be changed.

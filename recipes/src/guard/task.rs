@@ -1,130 +1,77 @@
-//! [`LockTask`]: the second half of a claim's task. It notices that the lock is lost, changes it, and releases it.
+//! The second half of a claim's task, [`run`]. It notices that the lock is lost, changes it, and releases it.
 
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, ErrorCode, EventType, SessionState};
+use zoolet_client::{Client, EventType, SessionState};
 
 use super::fenced::prove;
-use super::lock_state::{LockCommand, LockState, ReleaseWaiter};
+use super::lock_state::{CommandReceiver, LockCommand, LockState, ReleaseWaiter};
 use crate::claim::Claim;
 use crate::config::{LockConfig, SuspendPolicy};
 use crate::error::LockError;
-use crate::requests::{changed, first_of};
+use crate::requests::first_of;
 use crate::state::{Grant, HoldState, LostReason, Released};
 
-/// The task of a held lock.
-pub(crate) struct LockTask<C> {
-    claim: C,
-    grant: Grant,
-    state: CommandReceiver,
-}
-
-/// The task's reference to the [`LockState`]. Closes it when the task ends, also by a shutdown of the runtime.
-struct CommandReceiver {
-    lock: Arc<LockState>,
-    commands: mpsc::UnboundedReceiver<LockCommand>,
-}
-
-impl CommandReceiver {
-    async fn next_command(&mut self) -> LockCommand {
-        match self.commands.recv().await {
-            Some(command) => command,
-            // Not before this is dropped, which has a sender itself.
-            None => pending().await,
-        }
+/// Watches over a lock that was won until its guard is released or dropped, then gives it up.
+pub(crate) async fn run<C: Claim>(mut claim: C, mut commands: CommandReceiver) {
+    let config = Arc::clone(claim.config());
+    let Some((lost, unanswered)) = hold(&mut claim, &config, &mut commands).await else { return };
+    tracing::debug!(lock = config.label, %lost, "lock lost");
+    // Nobody relies on the lock any more, so others need not wait until the guard is dropped; nor does a release
+    // wait for a server that may never return.
+    let (left, ()) = tokio::join!(claim.leave(), answer(&config, &mut commands, lost, unanswered));
+    if let Err(error) = left {
+        tracing::debug!(lock = config.label, %error, "cannot give up a lost lock; it is removed with the session");
     }
 }
 
-impl Drop for CommandReceiver {
-    fn drop(&mut self) {
-        // In this order: a command that comes later is dropped, and its sender then sees why.
-        self.commands.close();
-        self.lock.close();
-    }
-}
-
-impl<C: Claim> LockTask<C> {
-    pub(crate) fn new(
-        claim: C,
-        grant: Grant,
-        lock: Arc<LockState>,
-        commands: mpsc::UnboundedReceiver<LockCommand>,
-    ) -> Self {
-        Self { claim, grant, state: CommandReceiver { lock, commands } }
-    }
-
-    /// Watches over the lock until its guard is released or dropped, then gives it up.
-    pub(crate) async fn run(mut self) {
-        let config = Arc::clone(self.claim.config());
-        let mut releasing = None;
-        let Some(lost) = self.hold(&config, &mut releasing).await else { return };
-        tracing::debug!(lock = config.label, %lost, "lock lost");
-        // Nobody relies on the lock any more, so others need not wait until the guard is dropped; nor does a release
-        // wait for a server that may never return.
-        let Self { mut claim, mut state, .. } = self;
-        let (left, ()) = tokio::join!(claim.leave(), answer(&config, &mut state, lost, releasing));
-        if let Err(error) = left {
-            tracing::debug!(lock = config.label, %error, "cannot give up a lost lock; it is removed with the session");
-        }
-    }
-
-    /// Holds the lock; returns the reason when it is lost, and `None` when it was released. If it is lost during a release,
-    /// `releasing` has the waiter of that.
-    async fn hold(
-        &mut self,
-        config: &Arc<LockConfig>,
-        releasing: &mut Option<ReleaseWaiter>,
-    ) -> Option<LostReason> {
-        let Self { claim, grant, state } = self;
-        let lock = Arc::clone(&state.lock);
-        // Dropped when this returns: nobody would poll its timer afterwards.
-        let mut session_over = pin!(follow_session(&config.client, config.on_suspend, &lock));
-        loop {
-            // Commands first: a guard that was released before the loss is released, and not lost. The followers of the
-            // znodes begin anew after each command, as a change gives the lock other znodes.
-            let command = tokio::select! {
+/// Holds the lock; returns the reason when it is lost, and `None` when it was released. If it is lost during a command, returns
+/// that too.
+async fn hold<C: Claim>(
+    claim: &mut C,
+    config: &LockConfig,
+    commands: &mut CommandReceiver,
+) -> Option<(LostReason, Option<LockCommand>)> {
+    let lock = Arc::clone(&commands.lock);
+    // Dropped when this returns: nobody would poll its timer afterwards.
+    let mut session_over = pin!(follow_session(&config.client, config.on_suspend, &lock));
+    loop {
+        let grant = lock.grant();
+        // Commands first: a guard that was released before the loss is released, and not lost. The followers of the
+        // znodes begin anew after each command, as a change gives the lock other znodes.
+        let command = tokio::select! {
+            biased;
+            command = commands.next_command() => command,
+            reason = &mut session_over => return Some((reason, None)),
+            () = follow_nodes(config, &grant) => return Some((lock.lose(LostReason::NodeDeleted), None)),
+            () = prove_alive(config, &grant, &lock) => return Some((lock.lose(LostReason::NodeDeleted), None)),
+        };
+        // The session may end during a command, and the lock with it.
+        match command {
+            // Another task has noticed the loss first: a fenced write that was refused, or a look at the clock.
+            LockCommand::Lost(reason) => return Some((reason, None)),
+            LockCommand::Release(sender) => tokio::select! {
                 biased;
-                command = state.next_command() => command,
-                reason = &mut session_over => return Some(reason),
-                () = follow_nodes(config, grant) => return Some(lock.lose(LostReason::NodeDeleted)),
-                () = prove_alive(config, grant, &lock) => return Some(lock.lose(LostReason::NodeDeleted)),
-            };
-            match command {
-                // Another task has noticed the loss first: a fenced write that was refused, or a look at the clock.
-                LockCommand::Lost(reason) => return Some(reason),
-                LockCommand::Release(sender) => {
-                    let sender = releasing.insert(sender);
-                    // The session may end meanwhile, and the lock with it.
-                    tokio::select! {
-                        biased;
-                        outcome = claim.leave() => {
-                            report(sender.take(), outcome);
-                            return None;
-                        }
-                        reason = &mut session_over => return Some(reason),
-                    }
+                outcome = claim.leave() => {
+                    report(sender, outcome);
+                    return None;
                 }
-                LockCommand::Change(change, sender) => {
-                    let changed = tokio::select! {
-                        biased;
-                        changed = claim.change(change) => changed,
-                        // The change may be executed or not: the claim's `leave` looks for both outcomes.
-                        reason = &mut session_over => {
-                            let dir = config.label.clone();
-                            let _ = sender.send(Err(LockError::NotHeld { dir, reason }));
-                            return Some(reason);
-                        }
-                    };
-                    if let Ok(changed) = &changed {
-                        grant.clone_from(changed);
+                reason = &mut session_over => return Some((reason, Some(LockCommand::Release(sender)))),
+            },
+            LockCommand::Change(change, sender) => tokio::select! {
+                biased;
+                changed = claim.change(change) => {
+                    if let Ok(grant) = &changed {
+                        lock.set_grant(grant.clone());
                     }
                     let _ = sender.send(changed);
                 }
-            }
+                // The change may be executed or not: the claim's `leave` looks for both outcomes.
+                reason = &mut session_over => return Some((reason, Some(LockCommand::Change(change, sender)))),
+            },
         }
     }
 }
@@ -132,14 +79,14 @@ impl<C: Claim> LockTask<C> {
 /// Answers the commands of the guards of a lost lock, until one of them releases it or the last is dropped.
 async fn answer(
     config: &LockConfig,
-    state: &mut CommandReceiver,
+    commands: &mut CommandReceiver,
     lost: LostReason,
-    mut releasing: Option<ReleaseWaiter>,
+    mut unanswered: Option<LockCommand>,
 ) {
     loop {
-        let command = match releasing.take() {
-            Some(sender) => LockCommand::Release(sender),
-            None => state.next_command().await,
+        let command = match unanswered.take() {
+            Some(command) => command,
+            None => commands.next_command().await,
         };
         match command {
             LockCommand::Release(sender) => return report(sender, Ok(false)),
@@ -247,17 +194,17 @@ async fn follow_nodes(config: &LockConfig, grant: &Grant) {
 }
 
 async fn follow_node(config: &LockConfig, node: &str, grant: &Grant) {
-    loop {
-        match config.retries().ask(|| config.client.get_data(node).watch()).await {
-            Ok((_, stat, _)) if !grant.is_of(&stat) => return,
-            Ok((_, _, watch)) => match changed(watch).await {
-                Ok(Some(EventType::NodeDeleted)) => return,
-                Ok(_) => {}
-                Err(_) => break,
-            },
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => return,
-            Err(_) => break,
+    let deleted = async {
+        while let Some((_, stat, watch)) = config.watch_data(node).await? {
+            let is_ours = grant.is_of(&stat);
+            if !is_ours || config.retries().changed(watch).await? == Some(EventType::NodeDeleted) {
+                break;
+            }
         }
+        Ok::<_, LockError>(())
+    };
+    if deleted.await.is_ok() {
+        return;
     }
     pending().await
 }
