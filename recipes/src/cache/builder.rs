@@ -148,6 +148,8 @@ impl<T> MirrorConfig<T> {
 
 impl<T> fmt::Debug for CacheBuilder<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CacheBuilder").field("scope", &self.config.scope).finish_non_exhaustive()
+        let Scope { root, max_depth, .. } = &self.config.scope;
+        let mut debug = f.debug_struct("CacheBuilder");
+        debug.field("root", root).field("max_depth", max_depth).finish_non_exhaustive()
     }
 }

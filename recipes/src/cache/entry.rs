@@ -66,7 +66,8 @@ impl<T> fmt::Debug for Entry<T> {
 }
 
 /// The data of a znode could not be decoded; cheap to clone.
-#[derive(Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the data cannot be decoded: {0}")]
 pub struct Undecodable(Arc<dyn std::error::Error + Send + Sync>);
 
 impl Undecodable {
@@ -79,20 +80,6 @@ impl Undecodable {
         &*self.0
     }
 }
-
-impl fmt::Debug for Undecodable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-impl fmt::Display for Undecodable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the data cannot be decoded: {}", self.0)
-    }
-}
-
-impl std::error::Error for Undecodable {}
 
 /// Why a cache cannot read a znode that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! Which znodes a cache has.
 
-use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -60,15 +59,6 @@ impl Scope {
             return Some(if path == "/" { "" } else { path });
         }
         path.strip_prefix(&*self.root).filter(|rest| rest.is_empty() || rest.starts_with('/'))
-    }
-}
-
-impl fmt::Debug for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope")
-            .field("root", &self.root)
-            .field("max_depth", &self.max_depth)
-            .finish_non_exhaustive()
     }
 }
 

@@ -56,13 +56,11 @@ fn agreement(config: &LockConfig) -> Bytes {
 impl PermitPlan {
     /// Checks that the semaphore has as many permits as are wanted.
     fn check(&self, config: &LockConfig) -> Result<(), LockError> {
-        match (1..=config.permits).contains(&self.wanted) {
-            true => Ok(()),
-            false => {
-                let (dir, wanted, limit) = (config.label.clone(), self.wanted, config.permits);
-                Err(LockError::PermitLimit { dir, wanted, limit })
-            }
+        let (wanted, limit) = (self.wanted, config.permits);
+        if (1..=limit).contains(&wanted) {
+            return Ok(());
         }
+        Err(LockError::PermitLimit { dir: config.label.clone(), wanted, limit })
     }
 
     /// Whether enough permits are left while others hold `held`, who may use another number of permits.

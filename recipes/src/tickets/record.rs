@@ -7,8 +7,6 @@
 //!
 //! The first line is readable ASCII; the outcome's bytes follow as they are.
 
-use std::fmt;
-
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
@@ -43,15 +41,9 @@ impl Partition {
     }
 }
 
-impl fmt::Display for Partition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// The data of a scope.
 pub(crate) fn scope(watermark: Partition) -> Bytes {
-    format!("{SCOPE} {watermark}").into()
+    format!("{SCOPE} {}", watermark.0).into()
 }
 
 /// The watermark of a scope; `None` if the data was not written by [`scope`].

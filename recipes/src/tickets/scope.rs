@@ -120,7 +120,7 @@ impl Tickets {
     }
 
     pub(crate) fn partition_path(&self, partition: Partition) -> String {
-        child(&self.scope, &partition.to_string())
+        child(&self.scope, &partition.0.to_string())
     }
 
     pub(crate) fn record_path(&self, ticket: &Ticket) -> String {

@@ -21,7 +21,7 @@ use crate::unique::unique_number;
 /// assert_eq!(ticket.unix_millis(), 1_645_557_742_000);
 /// # Ok::<(), zoolet_recipes::InvalidTicket>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(Uuid);
 
 /// The text is not a [`Ticket`], that is, not a uuid of version 7.
@@ -61,12 +61,6 @@ impl FromStr for Ticket {
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.hyphenated().fmt(f)
-    }
-}
-
-impl fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ticket({self})")
     }
 }
 

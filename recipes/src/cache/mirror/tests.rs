@@ -453,7 +453,11 @@ impl Play {
             })
             .collect();
         let release = self.model.release;
-        assert_eq!(got, expected, "as of {:?} with {release:?} and {:?}", snapshot.as_of, self.scope);
+        assert_eq!(
+            got, expected,
+            "as of {:?} with {release:?} and {:?}",
+            snapshot.as_of, self.scope.max_depth
+        );
         assert_eq!(snapshot.data_len(), 4 * expected.len());
         self.snapshots += 1;
         self.board.publish(snapshot, changes);
