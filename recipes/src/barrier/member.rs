@@ -120,10 +120,11 @@ impl Member {
         let (ready, node) = (self.path_of(READY), self.node());
         loop {
             // exists, because this name is created next. A watch that is dropped is removed.
-            let ready_sent = client.exists(&ready).watch().into_future();
-            let own_sent = client.get_data(&node).watch().into_future();
-            let listing = client.get_children(&barrier.path).into_future();
-            let replies = (ready_sent.await, own_sent.await, listing.await);
+            let replies = tokio::join!(
+                client.exists(&ready).watch(),
+                client.get_data(&node).watch(),
+                client.get_children(&barrier.path),
+            );
             let ((begun, watch), (_, _, own), (names, _)) = match replies {
                 (Ok(begun), Ok(own), Ok(listed)) => (begun, own, listed),
                 (_, Err(error), _) if error.code() == Some(ErrorCode::NoNode) => {
@@ -155,8 +156,7 @@ impl Member {
             if event == Some(EventType::NodeCreated) {
                 // It was created while our znode existed. It may be gone again, because a member of another
                 // implementation deletes it at once.
-                let (begun, own) = (client.exists(&ready).into_future(), client.exists(&node).into_future());
-                if let (Ok(begun), Ok(Some(_))) = (begun.await, own.await) {
+                if let (Ok(begun), Ok(Some(_))) = tokio::join!(client.exists(&ready), client.exists(&node)) {
                     self.round = begun.map(|begun| begun.czxid);
                     return Ok(true);
                 }
@@ -214,13 +214,11 @@ impl Member {
                 }
             };
             // getData and not exists, which would leave a watch if the znode is gone by now.
-            match client.get_data(self.path_of(&in_front)).watch().await {
-                Ok((_, _, watch)) => {
-                    retries.changed(watch).await?;
-                    retries.reset();
-                }
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-                Err(error) => retries.retry(error).await?,
+            let in_front = self.path_of(&in_front);
+            let read = retries.ask_if_exists(|| client.get_data(&in_front).watch()).await?;
+            if let Some((_, _, watch)) = read {
+                retries.changed(watch).await?;
+                retries.reset();
             }
         }
     }
@@ -257,9 +255,8 @@ impl Member {
     async fn look(&self, retries: &mut Retries<'_>) -> Result<BarrierView, BarrierError> {
         let client = &self.barrier.client;
         loop {
-            let ready = client.exists(self.path_of(READY)).into_future();
-            let listed = client.get_children(&self.barrier.path).into_future();
-            match (ready.await, listed.await) {
+            let ready = client.exists(self.path_of(READY));
+            match tokio::join!(ready, client.get_children(&self.barrier.path)) {
                 (Ok(ready), Ok((names, stat))) => {
                     return Ok(BarrierView { ready, members: members_of(names), version: stat.version });
                 }

@@ -68,9 +68,7 @@ impl Barrier {
         let mut raised = None;
         loop {
             // After a sync, because this server may not have seen an earlier request yet.
-            let synced = self.client.sync(&self.path).into_future();
-            let stat = self.client.exists(&self.path).into_future();
-            let error = match (synced.await, stat.await) {
+            let error = match tokio::join!(self.client.sync(&self.path), self.client.exists(&self.path)) {
                 (Ok(()), Ok(Some(stat))) if *raised.get_or_insert(stat.czxid) == stat.czxid => {
                     match if_exists(self.client.delete(&self.path).await) {
                         Ok(_) => return Ok(()),
@@ -97,27 +95,21 @@ impl Barrier {
         let mut retries = self.retries();
         let mut raised = None;
         loop {
-            let read = async {
+            let read = retries.ask_if_exists(|| async {
                 // Later the event came from this server, where no read that follows is older.
                 if raised.is_none() {
                     self.client.sync(&self.path).await?;
                 }
                 // getData and not exists, which would leave a watch if there is no znode.
                 self.client.get_data(&self.path).watch().await
-            };
-            match read.await {
-                Ok((_, stat, watch)) => {
-                    if *raised.get_or_insert(stat.czxid) != stat.czxid {
-                        return Ok(());
-                    }
-                    if retries.changed(watch).await? == Some(EventType::NodeDeleted) {
-                        return Ok(());
-                    }
-                    retries.reset();
-                }
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) => retries.retry(error).await?,
+            });
+            let Some((_, stat, watch)) = read.await? else { return Ok(()) };
+            if *raised.get_or_insert(stat.czxid) != stat.czxid
+                || retries.changed(watch).await? == Some(EventType::NodeDeleted)
+            {
+                return Ok(());
             }
+            retries.reset();
         }
     }
 

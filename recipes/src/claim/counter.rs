@@ -27,8 +27,8 @@ pub(crate) async fn delete(config: &LockConfig, dir: &str, path: &str) -> Result
 async fn reset(config: &LockConfig, dir: &str) -> Result<(), LockError> {
     let client = &config.client;
     loop {
-        let (data, acl) = (client.get_data(dir).into_future(), client.get_acl(dir).into_future());
-        let (Ok((data, stat)), Ok((acl, _))) = (data.await, acl.await) else { return Ok(()) };
+        let read = tokio::try_join!(client.get_data(dir), client.get_acl(dir));
+        let Ok(((data, stat), (acl, _))) = read else { return Ok(()) };
         if acl.iter().any(is_masked) {
             return Ok(());
         }

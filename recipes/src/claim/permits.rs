@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
-use zoolet_client::{ErrorCode, MultiOutcome, ReplyFuture, Stat};
+use zoolet_client::{ErrorCode, MultiOutcome, Stat};
 
 use super::names::{self, LEASE, LOCK};
 use super::queue_entry::{QueueEntry, QueuePlan};
@@ -72,11 +72,7 @@ impl PermitPlan {
     pub(crate) async fn looks_free(&self, config: &LockConfig) -> Result<bool, LockError> {
         self.check(config)?;
         let (locks, leases) = (locks(config), leases(config));
-        let (waiting, held) = (
-            config.client.get_children(&locks).into_future(),
-            config.client.get_children(&leases).into_future(),
-        );
-        let (waiting, held) = (config.listed(&locks, waiting).await?, config.listed(&leases, held).await?);
+        let (waiting, held) = tokio::try_join!(config.list(&locks), config.list(&leases))?;
         Ok(waiting.is_empty() && self.fits(config, held.len()))
     }
 }
@@ -89,16 +85,12 @@ impl PermitClaim {
         Self { config, plan, data, entry, leases: Vec::new(), uncertain: false }
     }
 
-    fn read_agreement(&self) -> ReplyFuture<(Bytes, Stat)> {
-        self.config.client.get_data(self.config.dir()).into_future()
-    }
-
     /// Checks that the directory does not have another number of permits.
-    async fn agree(&self, first: ReplyFuture<(Bytes, Stat)>) -> Result<(), LockError> {
+    async fn agree(&self) -> Result<(), LockError> {
         let config = &self.config;
-        let read = config.ask_sent(first, || self.read_agreement()).await;
+        let read = config.retries().ask_if_exists(|| config.client.get_data(config.dir())).await?;
         // If it does not exist, the next contender that enters the queue creates it, with its number.
-        let Some((data, _)) = config.retries().if_exists(read)? else { return Ok(()) };
+        let Some((data, _)) = read else { return Ok(()) };
         // Curator leaves the data empty, or stores something else there.
         let theirs = std::str::from_utf8(&data).ok().and_then(|text| text.trim().parse().ok());
         let differs = theirs.filter(|theirs| *theirs != config.permits);
@@ -113,25 +105,20 @@ impl PermitClaim {
         let (config, dir) = (&self.config, leases(&self.config));
         let fits = |held| self.plan.fits(config, held);
         // Read again, now that our place in the queue keeps the directory from being created anew.
-        let (agreement, mut listing) =
-            (self.read_agreement(), config.client.get_children(&dir).into_future());
-        self.agree(agreement).await?;
-        loop {
-            // First without a watch, which would have to be removed again.
-            let held = config.listed(&dir, listing).await?.len();
-            if fits(held) {
-                return Ok(());
-            }
+        // First without a watch, which would have to be removed again.
+        let ((), mut held) = tokio::try_join!(self.agree(), config.list(&dir))?;
+        while !fits(held.len()) {
             if self.entry.limit == Some(0) {
-                return Err(LockError::QueueFull { dir: config.label.clone(), len: held });
+                return Err(LockError::QueueFull { dir: config.label.clone(), len: held.len() });
             }
             report.queued(0);
             match config.watch_children(&dir).await? {
                 Some((names, watch)) if !fits(names.len()) => config.retries().changed(watch).await?,
-                _ => return Ok(()),
+                _ => break,
             };
-            listing = config.client.get_children(&dir).into_future();
+            held = config.list(&dir).await?;
         }
+        Ok(())
     }
 
     /// Takes the permits and leaves the queue, in one transaction. Because it leaves the queue, the transaction can be
@@ -202,7 +189,7 @@ impl Claim for PermitClaim {
         self.plan.check(&self.config)?;
         // A different number is reported before the wait, if it is known by then.
         if !self.plan.agreed.load(Relaxed) {
-            self.agree(self.read_agreement()).await?;
+            self.agree().await?;
         }
         self.entry.win(report).await?;
         self.wait_for_permits(report).await?;

@@ -101,9 +101,7 @@ impl SingleNodeClaim {
         let (epoch, stat) = loop {
             // In this order: if the epoch is ours, and the znode read after it is of the same transaction, then the
             // znode is still ours.
-            let (epoch, znode) =
-                (client.get_data(&self.epoch).into_future(), client.exists(path).into_future());
-            match (epoch.await, znode.await) {
+            match tokio::join!(client.get_data(&self.epoch), client.exists(path)) {
                 (Ok((data, stat)), Ok(znode)) => break (Some((data, stat)), znode),
                 (Err(error), _) if error.code() == Some(ErrorCode::NoNode) => break (None, None),
                 (Err(error), _) | (_, Err(error)) => self.config.retries().retry(error).await?,

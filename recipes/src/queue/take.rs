@@ -93,20 +93,15 @@ impl<'q> Taker<'q> {
 
     async fn list(&self, watched: Watched) -> Result<QueueListing, Error> {
         let dirs = &self.queue.dirs;
-        let mut watches = Vec::new();
         // In one flight.
-        let (items, delayed, taken) = tokio::join!(
+        let listed = tokio::try_join!(
             self.names(&dirs.items, watched != Watched::Nothing),
             self.names(&dirs.delayed, watched != Watched::Nothing),
             self.names(&dirs.taken, watched == Watched::All),
         );
-        let mut names = |listed: Result<(Vec<String>, Option<Watch>), Error>| {
-            let (names, watch) = listed?;
-            watches.extend(watch);
-            Ok::<_, Error>(names)
-        };
-        let (items, delayed) = (names(items)?, names(delayed)?);
-        let taken: HashSet<String> = names(taken)?.into_iter().collect();
+        let ((items, arrivals), (delayed, delays), (taken, releases)) = listed?;
+        let watches = [arrivals, delays, releases].into_iter().flatten().collect();
+        let taken: HashSet<String> = taken.into_iter().collect();
         let items = items.into_iter().filter_map(|name| Some((ItemName::parse(&name)?, name)));
         let (held, free): (Vec<_>, Vec<_>) = items.partition(|(_, name)| taken.contains(name));
         let delayed = delayed.into_iter().filter_map(|name| Some((DelayedName::parse(&name)?, name)));
