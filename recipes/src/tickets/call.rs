@@ -21,9 +21,6 @@ pub(super) struct TicketCall<'t> {
     pub(super) tickets: &'t Tickets,
     pub(super) ticket: Ticket,
     pub(super) hash: ParamsHash,
-    pub(super) token: u64,
-    /// The paths and versions that show that the lock is held.
-    pub(super) fence: Vec<(String, Option<i32>)>,
     /// By this the call recognises its own record.
     pub(super) attempt: u128,
     pub(super) notes: &'t mut RunNotes,
@@ -84,8 +81,6 @@ impl<'t> TicketCall<'t> {
             tickets,
             ticket,
             hash: ParamsHash::of(params),
-            token: guard.map_or(0, |guard| guard.token().get()),
-            fence: guard.map(fence).unwrap_or_default(),
             attempt: unique_number(&tickets.client),
             notes,
             retries: tickets.retries(),
@@ -96,7 +91,13 @@ impl<'t> TicketCall<'t> {
     }
 
     pub(super) fn record(&self, state: RecordState) -> TicketRecord {
-        TicketRecord { state, hash: self.hash.clone(), token: self.token, attempt: self.attempt }
+        let token = self.guard.map_or(0, |guard| guard.token().get());
+        TicketRecord { state, hash: self.hash.clone(), token, attempt: self.attempt }
+    }
+
+    /// The paths and versions that show that the lock is held.
+    pub(super) fn fence(&self) -> impl Iterator<Item = (&str, Option<i32>)> {
+        self.guard.into_iter().flat_map(Guard::checks)
     }
 
     /// The record and its version, if there is one. If there is none, the ticket is not below the watermark.
@@ -136,8 +137,9 @@ impl<'t> TicketCall<'t> {
         // First of all: so the second of two copies fails by it, whatever else has changed meanwhile.
         let create = client.create(tickets.record_path(&self.ticket), data).acl(tickets.acl.clone());
         let mut multi = client.multi().add(create).check(&tickets.scope, scope.version);
-        for (path, version) in self.fence.iter().chain(&decision.checks) {
-            multi = multi.check(path, *version);
+        let read = decision.checks.iter().map(|(path, version)| (path.as_str(), *version));
+        for (path, version) in self.fence().chain(read) {
+            multi = multi.check(path, version);
         }
         for write in &decision.writes {
             multi = multi.add(write.clone());
@@ -155,7 +157,8 @@ impl<'t> TicketCall<'t> {
     fn failure(&self, error: Error, decision: &TicketDecision) -> CommitFailure {
         use ErrorCode::{BadVersion, NoNode, NodeExists};
         let ticket = self.ticket;
-        let (checks, writes) = (FIRST + self.fence.len(), FIRST + self.fence.len() + decision.checks.len());
+        let checks = FIRST + self.fence().count();
+        let writes = checks + decision.checks.len();
         let spent = writes + decision.writes.len();
         let Some((index, code)) = error.failed_operation().zip(error.code()) else {
             return match error.is_retryable() {
@@ -232,9 +235,4 @@ impl<'t> TicketCall<'t> {
 
 fn was_absent(error: &Error, decision: &TicketDecision) -> bool {
     error.context().is_some_and(|context| decision.absent.iter().any(|path| path == context.path()))
-}
-
-/// The paths and versions that a multi checks to ensure that the lock is held when it is executed.
-pub(super) fn fence(guard: &Guard) -> Vec<(String, Option<i32>)> {
-    guard.checks().map(|(path, version)| (path.to_owned(), version)).collect()
 }

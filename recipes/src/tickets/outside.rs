@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use zoolet_client::{Error, ErrorCode, Multi};
 
-use super::call::{CommitFailure, RunNotes, TicketCall, fence};
+use super::call::{CommitFailure, RunNotes, TicketCall};
 use super::error::TicketError;
 use super::record::{RecordState, TicketRecord};
 use super::scope::Tickets;
@@ -195,15 +195,14 @@ impl Tickets {
     }
 
     /// A multi that writes `record`, if its version is still this one and the lock is held.
-    fn replace(
+    fn replace<'f>(
         &self,
         ticket: &Ticket,
-        fence: &[(String, Option<i32>)],
+        fence: impl Iterator<Item = (&'f str, Option<i32>)>,
         record: &TicketRecord,
         version: i32,
     ) -> Multi<'_> {
-        let checks = fence.iter();
-        let multi = checks.fold(self.client.multi(), |multi, (path, version)| multi.check(path, *version));
+        let multi = fence.fold(self.client.multi(), |multi, (path, version)| multi.check(path, version));
         multi.add(self.client.set_data(self.record_path(ticket), record.encode()).version(version))
     }
 }
@@ -212,9 +211,9 @@ impl TicketCall<'_> {
     /// Makes a pending record of this version ours, so that its former owner cannot finish it.
     async fn take_over(&self, version: i32) -> Result<(), CommitFailure> {
         let (tickets, ticket) = (self.tickets, self.ticket);
-        let multi = tickets.replace(&ticket, &self.fence, &self.record(RecordState::Pending), version);
+        let multi = tickets.replace(&ticket, self.fence(), &self.record(RecordState::Pending), version);
         multi.commit().await.map(drop).map_err(|error| match error.failed_operation() {
-            Some(index) if index < self.fence.len() && check_failed(&error) => {
+            Some(index) if index < self.fence().count() && check_failed(&error) => {
                 CommitFailure::Fatal(TicketError::NotHeld { ticket })
             }
             // Finished or taken over meanwhile, perhaps by ourselves.
@@ -267,14 +266,14 @@ impl InProgress<'_> {
     async fn settle(self, value: Result<Bytes, Bytes>) -> Result<TicketOutcome, TicketError> {
         let Self { tickets, guard, mut record, version, ticket } = self;
         record.state = RecordState::Settled(value.clone());
-        let fence = fence(guard);
+        let checks = guard.checks().count();
         let mut retries = tickets.retries();
         let mut indexed = true;
         // Why it is unknown whether the outcome is written, as long as nothing shows it.
         let mut lost_reply = None;
         let settled = async {
             loop {
-                let mut multi = tickets.replace(&ticket, &fence, &record, version);
+                let mut multi = tickets.replace(&ticket, guard.checks(), &record, version);
                 if indexed {
                     multi = multi.delete(tickets.index_path(&ticket));
                 }
@@ -284,11 +283,11 @@ impl InProgress<'_> {
                 };
                 if check_failed(&error) {
                     let failed = error.failed_operation();
-                    if failed.is_some_and(|index| index > fence.len()) {
+                    if failed.is_some_and(|index| index > checks) {
                         // Somebody has deleted the index entry by hand.
                         indexed = false;
                     } else {
-                        if failed.is_some_and(|index| index < fence.len()) {
+                        if failed.is_some_and(|index| index < checks) {
                             guard.note_eviction();
                         }
                         // The lock is lost, or the record has changed: by ourselves, if a reply was lost.
