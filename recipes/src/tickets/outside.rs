@@ -281,16 +281,14 @@ impl InProgress<'_> {
                     Ok(_) => return Ok(TicketOutcome { first_time: true, value }),
                     Err(error) => error,
                 };
-                if check_failed(&error) {
-                    let failed = error.failed_operation();
-                    if failed.is_some_and(|index| index > checks) {
-                        // Somebody has deleted the index entry by hand.
-                        indexed = false;
-                    } else {
-                        if failed.is_some_and(|index| index < checks) {
+                match error.failed_operation().filter(|_| check_failed(&error)) {
+                    // Somebody has deleted the index entry by hand.
+                    Some(index) if index > checks => indexed = false,
+                    // The lock is lost, or the record has changed: by ourselves, if a reply was lost.
+                    Some(index) => {
+                        if index < checks {
                             guard.note_eviction();
                         }
-                        // The lock is lost, or the record has changed: by ourselves, if a reply was lost.
                         let found = match &lost_reply {
                             Some(_) => tickets.read(&ticket, &mut retries).await?,
                             None => None,
@@ -302,10 +300,9 @@ impl InProgress<'_> {
                             _ => Err(TicketError::NotHeld { ticket }),
                         };
                     }
-                } else if !error.is_retryable() {
-                    return Err(tickets.error(error));
-                } else if error.may_have_applied() {
-                    lost_reply = Some(error.clone());
+                    None if !error.is_retryable() => return Err(tickets.error(error)),
+                    None if error.may_have_applied() => lost_reply = Some(error.clone()),
+                    None => {}
                 }
                 retries.or_give_up(tickets.error(error)).await?;
             }
