@@ -68,6 +68,14 @@ enum Found {
     SessionOver,
 }
 
+/// What the service of a session needs.
+struct KeepSession<'c> {
+    client: &'c Client,
+    connection: Connection<'c>,
+    back_off: BackOff<'c>,
+    parents: MissingParents<'c>,
+}
+
 /// What ends the service of a session.
 enum Served {
     SessionOver,
@@ -106,58 +114,52 @@ impl Keeper {
 
     /// Keeps the znode during one session.
     async fn serve(&mut self, client: &Client) -> Result<Infallible, Served> {
-        let (mut back_off, mut connection) = (BackOff::new(client), Connection::new(client));
-        let mut parents = self.config.parent.creator(client, &self.config.acl);
+        let (connection, back_off) = (Connection::new(client), BackOff::new(client));
+        let parents = self.config.parent.creator(client, &self.config.acl);
+        let mut session = KeepSession { client, connection, back_off, parents };
         let mut next = Write::Create;
         // Until the reply is there, so that the watch that our own write fires is not removed before.
         let mut watched = None;
         loop {
             let desired = self.desired.borrow_and_update().clone();
-            let sent = if connection.is_same() { next } else { Write::Nothing };
-            let found = self.fly(client, sent, &desired.data, &mut parents).await;
+            let sent = if session.connection.is_same() { next } else { Write::Nothing };
+            let found = self.fly(&mut session, sent, &desired.data).await;
             drop(watched.take());
             next = match found {
                 Found::SessionOver => return Err(Served::SessionOver),
                 // What was read is new: no pause between that and the write.
                 Found::Next(write) if sent == Write::Nothing && write != Write::Nothing => write,
-                Found::Next(write) => self.pause(client, &mut back_off, write).await?,
+                Found::Next(write) => self.pause(&mut session, write).await?,
                 Found::Trouble(error, write) => {
                     self.report_trouble(error);
-                    self.pause(client, &mut back_off, write).await?
+                    self.pause(&mut session, write).await?
                 }
                 Found::Foreign(owner, mut watch) => {
                     report(&self.publish, KeepState::Foreign { owner });
-                    self.wait(client, &mut watch, &mut connection, &mut back_off, Write::Nothing).await?
+                    self.wait(&mut session, &mut watch, Write::Nothing).await?
                 }
                 Found::Present(stat, watch) => {
-                    parents = self.config.parent.creator(client, &self.config.acl);
+                    session.parents = self.config.parent.creator(client, &self.config.acl);
                     self.report_present(&stat, desired.number);
                     let update = Write::SetData { version: stat.version };
-                    let watch = watched.insert(watch);
-                    self.wait(client, watch, &mut connection, &mut back_off, update).await?
+                    self.wait(&mut session, watched.insert(watch), update).await?
                 }
             };
         }
     }
 
     /// Sends a write, and the read that shows what came of it.
-    async fn fly(
-        &self,
-        client: &Client,
-        write: Write,
-        data: &Bytes,
-        parents: &mut MissingParents<'_>,
-    ) -> Found {
-        let path = &self.config.path;
+    async fn fly(&self, session: &mut KeepSession<'_>, write: Write, data: &Bytes) -> Found {
+        let (path, client) = (&self.config.path, session.client);
         let created_parents = match write {
-            Write::Create => parents.send(path::parent(path), Bytes::new()),
+            Write::Create => session.parents.send(path::parent(path), Bytes::new()),
             _ => Vec::new(),
         };
         let written = self.send(client, write, data);
         let read = client.get_data(path).watch().into_future();
-        parents.receive(created_parents).await;
+        session.parents.receive(created_parents).await;
         let written = written.await;
-        self.judge(client.session_id(), written, read.await, data, parents)
+        self.judge(session, written, read.await, data)
     }
 
     fn send(&self, client: &Client, write: Write, data: &Bytes) -> Written {
@@ -182,14 +184,13 @@ impl Keeper {
     /// What the replies of a flight mean.
     fn judge(
         &self,
-        session: SessionId,
+        session: &mut KeepSession<'_>,
         written: Result<(), Error>,
         read: Result<(Bytes, Stat, Watch), Error>,
         data: &Bytes,
-        parents: &mut MissingParents<'_>,
     ) -> Found {
         let next = match read {
-            Ok((found, stat, watch)) if stat.ephemeral_owner == session => {
+            Ok((found, stat, watch)) if stat.ephemeral_owner == session.client.session_id() => {
                 if found == *data {
                     return Found::Present(stat, watch);
                 }
@@ -206,17 +207,17 @@ impl Keeper {
         };
         match (written, next) {
             (Ok(()), next) => Found::Next(next),
-            (Err(error), _) if error.code() == Some(ErrorCode::NoNode) => self.without_parent(parents, error),
+            (Err(error), _) if error.code() == Some(ErrorCode::NoNode) => self.without_parent(session, error),
             (Err(error), next) => Found::Trouble(error, next),
         }
     }
 
     /// The create was refused for want of a parent.
-    fn without_parent(&self, parents: &mut MissingParents<'_>, error: Error) -> Found {
+    fn without_parent(&self, session: &mut KeepSession<'_>, error: Error) -> Found {
         if self.config.parent == ParentMode::MustExist {
             return Found::Trouble(error, Write::Create);
         }
-        match parents.retry(error) {
+        match session.parents.retry(error) {
             Ok(()) => Found::Next(Write::Create),
             Err(error) => Found::Trouble(error, Write::Create),
         }
@@ -225,18 +226,17 @@ impl Keeper {
     /// Waits until the znode changes, or is to change, which is by `update`. Returns what to do then.
     async fn wait(
         &mut self,
-        client: &Client,
+        session: &mut KeepSession<'_>,
         watch: &mut Watch,
-        connection: &mut Connection<'_>,
-        back_off: &mut BackOff<'_>,
         update: Write,
     ) -> Result<Write, Served> {
-        let since = client.clock().now();
+        let clock = session.client.clock();
+        let since = clock.now();
         let event = tokio::select! {
             biased;
             changed = self.desired.changed() => return due_or_dropped(changed, update),
             event = watch => event,
-            () = connection.renewed() => return Ok(Write::Nothing),
+            () = session.connection.renewed() => return Ok(Write::Nothing),
         };
         let write = match event {
             Ok(event) if event.kind == EventType::NodeDeleted => {
@@ -246,26 +246,21 @@ impl Keeper {
             Err(error) if error.is_session_over() => return Err(Served::SessionOver),
             _ => Write::Nothing,
         };
-        if client.clock().now() - since >= BackOff::LONGEST {
-            back_off.reset();
+        if clock.now() - since >= BackOff::LONGEST {
+            session.back_off.reset();
         }
-        self.pause(client, back_off, write).await
+        self.pause(session, write).await
     }
 
     /// Pauses before the next flight if need be. Then there may be another znode of the same version, so the next flight only
     /// looks; without a pause it writes.
-    async fn pause(
-        &mut self,
-        client: &Client,
-        back_off: &mut BackOff<'_>,
-        write: Write,
-    ) -> Result<Write, Served> {
-        let Some(pause) = back_off.next_pause() else { return Ok(write) };
+    async fn pause(&mut self, session: &mut KeepSession<'_>, write: Write) -> Result<Write, Served> {
+        let Some(pause) = session.back_off.next_pause() else { return Ok(write) };
         tokio::select! {
             biased;
             changed = self.desired.changed() => due_or_dropped(changed, Write::Nothing),
-            _ = client.ended() => Err(Served::SessionOver),
-            () = client.clock().sleep(pause) => Ok(Write::Nothing),
+            _ = session.client.ended() => Err(Served::SessionOver),
+            () = session.client.clock().sleep(pause) => Ok(Write::Nothing),
         }
     }
 
