@@ -109,6 +109,25 @@ impl<G> Acquire<G> {
         (Acquire { config, plan, data, limit, timeout, confirmed, on_queued, wrap: identity }, wrap)
     }
 
+    /// Takes a lock if it is free, without queueing for it; `None` otherwise.
+    pub(crate) async fn attempt(self) -> Result<Option<G>, LockError> {
+        let config = &self.config;
+        if config.client.state() == SessionState::ConnectedReadOnly {
+            // A read may be stale there, and an acquisition would wait for a server that takes writes. A sync is refused at
+            // once.
+            config.client.sync(config.dir()).await.map_err(|error| config.error(error))?;
+        }
+        if !looks_free(config, &self.plan).await? {
+            return Ok(None);
+        }
+        // A contender that came meanwhile is in front, so none may be in the way.
+        match (Acquire { limit: Some(0), ..self }).run().await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(LockError::QueueFull { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn run(self) -> Result<G, LockError> {
         let Self { config, plan, data, limit, timeout, confirmed, mut on_queued, wrap } = self;
         let dir = config.label.clone();
@@ -178,28 +197,6 @@ impl<G: 'static> IntoFuture for Acquire<G> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.run())
-    }
-}
-
-/// Takes a lock if it is free, without queueing for it; `None` otherwise.
-pub(crate) async fn attempt<G: 'static>(
-    config: &Arc<LockConfig>,
-    plan: ClaimPlan,
-    wrap: fn(Guard) -> G,
-) -> Result<Option<G>, LockError> {
-    if config.client.state() == SessionState::ConnectedReadOnly {
-        // A read may be stale there, and an acquisition would wait for a server that takes writes. A sync is refused at
-        // once.
-        config.client.sync(config.dir()).await.map_err(|error| config.error(error))?;
-    }
-    if !looks_free(config, &plan).await? {
-        return Ok(None);
-    }
-    // A contender that came meanwhile is in front, so none may be in the way.
-    match (Acquire { limit: Some(0), ..Acquire::new(config, plan, wrap) }).await {
-        Ok(guard) => Ok(Some(guard)),
-        Err(LockError::QueueFull { .. }) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

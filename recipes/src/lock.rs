@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zoolet_client::Client;
 
-use crate::acquire::{Acquire, ClaimPlan, attempt};
+use crate::acquire::{Acquire, ClaimPlan};
 use crate::claim::names::{KAZOO_LOCK, LOCK};
 use crate::claim::queue_entry::{QueuePlan, WatchTarget};
 use crate::config::{Algorithm, Compat, LockBuilder, LockConfig};
@@ -45,7 +45,18 @@ impl Lock {
 
     /// Waits for the lock. `.await` the result, or set a timeout or data first.
     pub fn acquire(&self) -> Acquire {
-        Acquire::new(&self.config, self.plan(), identity)
+        let styles = match self.config.compat {
+            Compat::Curator => vec![LOCK],
+            Compat::DualKazoo => vec![LOCK, KAZOO_LOCK],
+        };
+        let dirs = styles.into_iter().map(|style| (self.config.dir().to_owned(), style)).collect();
+        let plan = QueuePlan::exclusive(dirs);
+        let plan = match self.config.algorithm {
+            Algorithm::SingleNode => ClaimPlan::SingleNode,
+            Algorithm::Predecessor => ClaimPlan::Queue(plan),
+            Algorithm::ChildrenWatch => ClaimPlan::Queue(QueuePlan { watch: WatchTarget::Children, ..plan }),
+        };
+        Acquire::new(&self.config, plan, identity)
     }
 
     /// Takes the lock if nobody holds it or waits for it; `None` otherwise. Does not queue, so it wakes nobody. It rests on
@@ -57,7 +68,7 @@ impl Lock {
     /// # Cancel safety
     /// The same as for [`Acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard>, LockError> {
-        attempt(&self.config, self.plan(), identity).await
+        self.acquire().attempt().await
     }
 
     /// The holder and the waiters, in the order in which they get the lock. Contenders of other clients are included. For
@@ -71,20 +82,6 @@ impl Lock {
             Algorithm::Predecessor | Algorithm::ChildrenWatch => {
                 contender::contenders(&self.config, self.config.dir()).await
             }
-        }
-    }
-
-    fn plan(&self) -> ClaimPlan {
-        let styles = match self.config.compat {
-            Compat::Curator => vec![LOCK],
-            Compat::DualKazoo => vec![LOCK, KAZOO_LOCK],
-        };
-        let dirs = styles.into_iter().map(|style| (self.config.dir().to_owned(), style)).collect();
-        let plan = QueuePlan::exclusive(dirs);
-        match self.config.algorithm {
-            Algorithm::SingleNode => ClaimPlan::SingleNode,
-            Algorithm::Predecessor => ClaimPlan::Queue(plan),
-            Algorithm::ChildrenWatch => ClaimPlan::Queue(QueuePlan { watch: WatchTarget::Children, ..plan }),
         }
     }
 }

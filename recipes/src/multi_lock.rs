@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zoolet_client::Client;
 
-use crate::acquire::{Acquire, ClaimPlan, attempt};
+use crate::acquire::{Acquire, ClaimPlan};
 use crate::claim::names::LOCK;
 use crate::claim::queue_entry::QueuePlan;
 use crate::config::{LockBuilder, LockConfig};
@@ -58,7 +58,8 @@ impl MultiLock {
 
     /// Waits for all of the locks. The guard has a znode in each directory, and one token.
     pub fn acquire(&self) -> Acquire {
-        Acquire::new(&self.config, self.plan(), identity)
+        let dirs = self.config.dirs.iter().map(|dir| (dir.clone(), LOCK)).collect();
+        Acquire::new(&self.config, ClaimPlan::Queue(QueuePlan::exclusive(dirs)), identity)
     }
 
     /// Takes all of the locks if nobody holds or waits for any of them; `None` otherwise. Does not queue.
@@ -68,11 +69,6 @@ impl MultiLock {
     /// # Cancel safety
     /// The same as for [`Acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard>, LockError> {
-        attempt(&self.config, self.plan(), identity).await
-    }
-
-    fn plan(&self) -> ClaimPlan {
-        let dirs = self.config.dirs.iter().map(|dir| (dir.clone(), LOCK)).collect();
-        ClaimPlan::Queue(QueuePlan::exclusive(dirs))
+        self.acquire().attempt().await
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zoolet_client::Client;
 
-use crate::acquire::{Acquire, ClaimPlan, attempt};
+use crate::acquire::{Acquire, ClaimPlan};
 use crate::claim::HoldChange;
 use crate::claim::names::{KAZOO_LOCK, KAZOO_READ, NameStyle, READ, WRITE};
 use crate::claim::order::LockMode;
@@ -96,7 +96,7 @@ impl RwLock {
     /// # Cancel safety
     /// The same as for [`Acquire`].
     pub async fn try_read(&self) -> Result<Option<ReadGuard>, LockError> {
-        attempt(&self.config, self.plan(LockMode::Shared), ReadGuard).await
+        self.read().attempt().await
     }
 
     /// Holds the lock to write if there is no other contender; `None` otherwise. Does not queue.
@@ -106,7 +106,7 @@ impl RwLock {
     /// # Cancel safety
     /// The same as for [`Acquire`].
     pub async fn try_write(&self) -> Result<Option<WriteGuard>, LockError> {
-        attempt(&self.config, self.plan(LockMode::Exclusive), WriteGuard).await
+        self.write().attempt().await
     }
 
     /// The holders and waiters, in the order in which they came. Their names distinguish readers from writers.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use zoolet_client::Client;
 
-use crate::acquire::{Acquire, ClaimPlan, attempt};
+use crate::acquire::{Acquire, ClaimPlan};
 use crate::claim::permits::{PermitPlan, leases, locks};
 use crate::config::{LockBuilder, LockConfig};
 use crate::contender::{Contender, contenders};
@@ -54,7 +54,8 @@ impl Semaphore {
     /// Waits for `permits` permits, which are taken together. Fails with [`LockError::PermitLimit`] for more permits than
     /// the semaphore has, and for none; with [`LockError::PermitsDiffer`] if another user has set another number.
     pub fn acquire(&self, permits: usize) -> Acquire<Permit> {
-        Acquire::new(&self.config, self.plan(permits), Permit)
+        let plan = PermitPlan { wanted: permits, agreed: Arc::clone(&self.agreed) };
+        Acquire::new(&self.config, ClaimPlan::Permits(plan), Permit)
     }
 
     /// Takes `permits` permits if as many are free and nobody waits; `None` otherwise. Does not queue.
@@ -64,7 +65,7 @@ impl Semaphore {
     /// # Cancel safety
     /// The same as for [`Acquire`].
     pub async fn try_acquire(&self, permits: usize) -> Result<Option<Permit>, LockError> {
-        attempt(&self.config, self.plan(permits), Permit).await
+        self.acquire(permits).attempt().await
     }
 
     /// The waiters, in the order in which they are served.
@@ -81,10 +82,6 @@ impl Semaphore {
     /// The same as for [`Lock::contenders`](crate::Lock::contenders).
     pub async fn holders(&self) -> Result<Vec<Contender>, LockError> {
         contenders(&self.config, &leases(&self.config)).await
-    }
-
-    fn plan(&self, wanted: usize) -> ClaimPlan {
-        ClaimPlan::Permits(PermitPlan { wanted, agreed: Arc::clone(&self.agreed) })
     }
 }
 
