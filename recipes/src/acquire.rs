@@ -207,13 +207,10 @@ async fn looks_free(config: &LockConfig, plan: &ClaimPlan) -> Result<bool, LockE
         ClaimPlan::SingleNode => return Ok(config.stat(config.dir()).await?.is_none()),
         ClaimPlan::Permits(plan) => return plan.looks_free(config).await,
     };
-    let mut seen = "";
-    for (dir, _) in &plan.dirs {
-        if std::mem::replace(&mut seen, dir) != dir {
-            let queue = listing::queue(config, dir).await?;
-            if blockers(&queue, plan.mode).next().is_some() {
-                return Ok(false);
-            }
+    for same_dir in plan.dirs.chunk_by(|(one, _), (other, _)| one == other) {
+        let queue = listing::queue(config, &same_dir[0].0).await?;
+        if blockers(&queue, plan.mode).next().is_some() {
+            return Ok(false);
         }
     }
     Ok(true)

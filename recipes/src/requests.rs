@@ -125,14 +125,16 @@ impl LockConfig {
 
     /// Deletes several of our znodes, in one transaction unless one of them is gone already.
     pub(crate) async fn delete_all(&self, paths: &[&str]) -> Result<bool, LockError> {
-        if let [path] = paths {
-            return self.delete(path).await;
+        match paths {
+            [] => return Ok(false),
+            [path] => return self.delete(path).await,
+            _ => {}
         }
         let mut deleted = false;
         let multi = || paths.iter().fold(self.cleanup.multi(), |multi, path| multi.delete(*path));
         let all = self.retries().ask_write(&mut deleted, multi).await;
         if self.retries().if_exists(all)?.is_some() {
-            return Ok(!paths.is_empty());
+            return Ok(true);
         }
         for path in paths {
             deleted |= self.delete(path).await?;

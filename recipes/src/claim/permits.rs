@@ -205,7 +205,7 @@ impl Claim for PermitClaim {
             self.uncertain = false;
         }
         let paths: Vec<_> = self.leases.iter().map(String::as_str).collect();
-        let held = !paths.is_empty() && config.delete_all(&paths).await?;
+        let held = config.delete_all(&paths).await?;
         self.leases.clear();
         // A place in the queue is not a permit.
         self.entry.leave().await?;

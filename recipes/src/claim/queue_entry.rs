@@ -161,10 +161,12 @@ impl QueueEntry {
     async fn position_in(&mut self, listings: Listings) -> Result<QueuePosition, LockError> {
         let config = Arc::clone(&self.config);
         let mut found = BTreeMap::new();
-        for (at, listing) in self.listed_nodes().into_iter().zip(listings) {
-            let names = config.listed(&self.nodes[at].dir, listing).await?;
+        let dirs: Vec<_> = self.listed_dirs().into_iter().map(str::to_owned).collect();
+        for (dir, listing) in dirs.into_iter().zip(listings) {
+            let names = config.listed(&dir, listing).await?;
+            let ahead = self.find_in(&dir, names).await?;
             // A later listing of the same directory replaces the earlier one.
-            found.insert(at, self.find_in(at, names).await?);
+            found.insert(dir, ahead);
         }
         let (ahead, nearest): (Vec<_>, Vec<_>) = found.into_values().unzip();
         let nearest = nearest.into_iter().flatten().next();
@@ -188,30 +190,28 @@ impl QueueEntry {
         if created.all(|czxid| Some(czxid) == first) { Ok(()) } else { Err(self.evicted()) }
     }
 
-    /// Finds the contenders in the way of those of our znodes that are in the directory of the `leading` one, and the path
-    /// of the nearest. Deletes our duplicates.
+    /// Finds the contenders in the way of our znodes in this directory, and the path of the nearest. Deletes our duplicates.
     async fn find_in(
         &mut self,
-        leading: usize,
+        dir: &str,
         names: Vec<String>,
     ) -> Result<(Vec<Option<u128>>, Option<String>), LockError> {
         let config = Arc::clone(&self.config);
-        let dir = self.nodes[leading].dir.clone();
         let here = self.nodes.iter().filter(|node| node.dir == dir);
         let prefixes: Vec<_> = here.map(|node| node.prefix.as_str()).collect();
         let found =
-            listing::find(&config, &dir, names, &prefixes, self.mode, self.companion.as_deref()).await?;
+            listing::find(&config, dir, names, &prefixes, self.mode, self.companion.as_deref()).await?;
         let Some(found) = found.filter(|found| found.has_companion || self.companion.is_none()) else {
-            return Err(LockError::NodeDeleted { dir });
+            return Err(LockError::NodeDeleted { dir: dir.to_owned() });
         };
         for duplicate in found.duplicates {
-            config.delete(&child(&dir, &duplicate)).await?;
+            config.delete(&child(dir, &duplicate)).await?;
         }
         let here = self.nodes.iter_mut().filter(|node| node.dir == dir);
         for (node, name) in here.zip(found.own) {
             node.adopt(&config, &name).await?;
         }
-        Ok((found.ahead, found.nearest.map(|nearest| child(&dir, &nearest))))
+        Ok((found.ahead, found.nearest.map(|nearest| child(dir, &nearest))))
     }
 
     async fn wait_for_nearest(
@@ -250,24 +250,20 @@ impl QueueEntry {
     /// Deletes every znode with our guid. `Ok(false)` if there was none.
     pub(super) async fn leave_queue(&mut self) -> Result<bool, LockError> {
         let config = Arc::clone(&self.config);
-        let mut deleted = false;
-        let named: Vec<_> = self.nodes.iter().filter_map(|node| node.created.as_ref()).collect();
-        if !named.is_empty() {
-            let paths: Vec<_> = named.iter().map(|created| created.path.as_str()).collect();
-            deleted = match paths[..] {
-                [path] if self.nodes.len() == 1 => counter::delete(&config, &self.nodes[0].dir, path).await?,
-                _ => config.delete_all(&paths).await?,
-            };
-        }
+        let named = self.nodes.iter().filter_map(|node| node.created.as_ref());
+        let paths: Vec<_> = named.map(|created| created.path.as_str()).collect();
+        let mut deleted = match paths[..] {
+            [path] if self.nodes.len() == 1 => counter::delete(&config, &self.nodes[0].dir, path).await?,
+            _ => config.delete_all(&paths).await?,
+        };
         self.nodes.iter_mut().for_each(|node| node.created = None);
         if self.uncertain {
             // Another server of an ensemble may not have seen the create yet.
             config.sync(&self.nodes[0].dir).await?;
-            for at in self.leading_nodes() {
-                let dir = self.nodes[at].dir.clone();
-                for name in config.list(&dir).await? {
+            for dir in self.dirs() {
+                for name in config.list(dir).await? {
                     if names::is_of(&name, &self.guid) {
-                        deleted |= config.delete(&child(&dir, &name)).await?;
+                        deleted |= config.delete(&child(dir, &name)).await?;
                     }
                 }
             }
@@ -278,12 +274,10 @@ impl QueueEntry {
 
     /// What a guard needs to know of a contender whose turn it is.
     pub(super) fn grant(&self) -> Result<Grant, LockError> {
-        let nodes: Vec<_> = self.nodes.iter().filter_map(|node| node.created.as_ref()).collect();
-        let Some(first) = nodes.first().filter(|_| nodes.len() == self.nodes.len()) else {
-            return Err(self.evicted());
-        };
+        let created: Option<Vec<_>> = self.nodes.iter().map(|node| node.created.as_ref()).collect();
+        let nodes = created.ok_or_else(|| self.evicted())?;
         Ok(Grant {
-            token: FencingToken::new(first.stat.czxid),
+            token: FencingToken::new(nodes[0].stat.czxid),
             nodes: nodes.iter().map(|created| created.path.clone()).collect(),
             epoch: None,
         })
@@ -293,26 +287,22 @@ impl QueueEntry {
         LockError::NodeDeleted { dir: self.config.label.clone() }
     }
 
-    /// The first znode of each directory.
-    fn leading_nodes(&self) -> Vec<usize> {
-        let is_first = |at: &usize| self.nodes[..*at].iter().all(|node| node.dir != self.nodes[*at].dir);
-        (0..self.nodes.len()).filter(is_first).collect()
-    }
-
-    /// The znodes whose directories are listed, in order. All but the last of several directories are listed twice: once
-    /// nobody is in front that stays so, but a znode of ours may go, and all must exist at one moment.
-    fn listed_nodes(&self) -> Vec<usize> {
-        let mut nodes = self.leading_nodes();
-        nodes.extend_from_within(..nodes.len() - 1);
-        nodes
-    }
-
+    /// The directories. The znodes of one are next to each other.
     fn dirs(&self) -> impl Iterator<Item = &str> {
-        self.leading_nodes().into_iter().map(|at| self.nodes[at].dir.as_str())
+        let same_dir = self.nodes.chunk_by(|one, other| one.dir == other.dir);
+        same_dir.map(|nodes| nodes[0].dir.as_str())
+    }
+
+    /// The directories to list, in order. All but the last of several are listed twice: once nobody is in front that stays
+    /// so, but a znode of ours may go, and all must exist at one moment.
+    fn listed_dirs(&self) -> Vec<&str> {
+        let mut dirs: Vec<_> = self.dirs().collect();
+        dirs.extend_from_within(..dirs.len() - 1);
+        dirs
     }
 
     fn send_listings(&self) -> Listings {
-        let dirs = self.listed_nodes().into_iter().map(|at| &self.nodes[at].dir);
+        let dirs = self.listed_dirs().into_iter();
         dirs.map(|dir| self.config.client.get_children(dir).into_future()).collect()
     }
 }
