@@ -73,7 +73,7 @@ impl Default for Progress {
 #[derive(Debug)]
 pub struct KeepStates {
     pub(super) progress: watch::Receiver<Progress>,
-    /// The step of the state that was returned last.
+    /// The step of the state that was returned last; the highest number after [`KeepError::Gone`].
     pub(super) seen: u64,
 }
 
@@ -90,7 +90,7 @@ impl KeepStates {
                     self.seen = progress.step;
                     return Some(progress.state.clone());
                 }
-                if matches!(progress.state, KeepState::Ended(_)) {
+                if self.seen == u64::MAX || matches!(progress.state, KeepState::Ended(_)) {
                     return None;
                 }
             }
@@ -99,5 +99,20 @@ impl KeepStates {
                 return Some(KeepState::Ended(KeepError::Gone));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_states_end_once_when_the_task_is_gone() {
+        let (publish, progress) = watch::channel(Progress::default());
+        let mut states = KeepStates { progress, seen: 0 };
+        assert!(matches!(states.next().await, Some(KeepState::Pending(None))));
+        drop(publish);
+        assert!(matches!(states.next().await, Some(KeepState::Ended(KeepError::Gone))));
+        assert!(states.next().await.is_none());
     }
 }
