@@ -93,8 +93,7 @@ impl Delivery {
         &mut self,
         writes: impl IntoIterator<Item = MultiWrite>,
     ) -> Result<(), QueueError> {
-        let writes: Vec<_> = writes.into_iter().collect();
-        self.settle(writes).await
+        self.settle(writes.into_iter().collect()).await
     }
 
     /// Gives the item back. It is delivered again at once, here or elsewhere.
@@ -138,8 +137,7 @@ impl Delivery {
 
     async fn move_to(&mut self, path: String) -> Result<(), QueueError> {
         let HeldItem { client, dirs, .. } = &self.held;
-        let create = client.create(path, self.data.clone()).sequential().acl(dirs.acl.clone());
-        let create = MultiWrite::from(create);
+        let create = dirs.create(client, path, self.data.clone());
         self.settle(vec![create]).await
     }
 

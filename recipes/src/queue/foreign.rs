@@ -150,9 +150,9 @@ impl Queue {
             })?;
             let count = items.len().to_string();
             let client = txn.client().clone();
-            let moved = items.into_iter().fold(txn.delete(path), |txn, data| {
-                txn.add(client.create(to, data).sequential().acl(self.0.dirs.acl.clone()))
-            });
+            let moved = items
+                .into_iter()
+                .fold(txn.delete(path), |txn, data| txn.add(self.0.dirs.create(&client, to.clone(), data)));
             Ok(moved.done(count))
         };
         let outcome = self.0.once.run(None, path.as_bytes(), work).await?;

@@ -10,7 +10,8 @@
 //!
 //! A priority has three digits, the lowest comes first. The numbers are those of sequential znodes.
 
-use zoolet_client::Acl;
+use bytes::Bytes;
+use zoolet_client::{Acl, Client, MultiWrite};
 
 use crate::path::{child, digits};
 
@@ -34,6 +35,11 @@ impl QueueDirs {
         let [items, taken, delayed, dead, tickets] =
             ["items", "taken", "delayed", "dead", "tickets"].map(|name| child(&root, name));
         Self { root, items, taken, delayed, dead, tickets, acl }
+    }
+
+    /// The create of an item; `path` is that of its name without a number.
+    pub(super) fn create(&self, client: &Client, path: String, data: Bytes) -> MultiWrite {
+        client.create(path, data).sequential().acl(self.acl.clone()).into()
     }
 }
 

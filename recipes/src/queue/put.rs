@@ -83,8 +83,7 @@ impl QueuePut<'_> {
     /// # Ok(()) }
     /// ```
     pub fn to_write(&self, client: &Client) -> MultiWrite {
-        let acl = self.queue.0.dirs.acl.clone();
-        client.create(self.path(), self.data.clone()).sequential().acl(acl).into()
+        self.queue.0.dirs.create(client, self.path(), self.data.clone())
     }
 
     fn path(&self) -> String {

@@ -134,10 +134,9 @@ impl<'q> Taker<'q> {
             let from = child(&self.queue.dirs.delayed, delayed);
             let Some((data, stat)) = self.read(&from).await? else { continue };
             let to = item_path(&self.queue.dirs.items, name.item.priority, name.item.deliveries);
-            let create = self.client.create(to, data).sequential().acl(self.queue.dirs.acl.clone());
-            let multi = || {
-                self.client.multi().add(self.client.delete(&from).version(stat.version)).add(create.clone())
-            };
+            let create = self.queue.dirs.create(self.client, to, data);
+            let delete = || self.client.delete(&from).version(stat.version);
+            let multi = || self.client.multi().add(delete()).add(create.clone());
             // Another taker may be faster, or our own request whose reply was lost.
             none_if(&COLLISIONS, self.retries().ask(multi).await)?;
         }
@@ -188,8 +187,7 @@ impl<'q> Taker<'q> {
     /// Moves an item that nobody holds to the dead ones.
     async fn bury(&self, held: &HeldItem, data: Bytes, past: u32) -> Result<(), Error> {
         let to = item_path(&self.queue.dirs.dead, held.name.priority, past);
-        let dead = self.client.create(to, data).sequential().acl(self.queue.dirs.acl.clone());
-        let dead = MultiWrite::from(dead);
+        let dead = self.queue.dirs.create(self.client, to, data);
         let multi = || {
             // The mark is there for a moment, so that this fails if somebody holds the item.
             let taken = held.client.multi().add(held.mark(Bytes::new()));
