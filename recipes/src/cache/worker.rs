@@ -82,12 +82,10 @@ enum Left {
     Unused,
 }
 
-/// Readers learn that the task is gone, also if a decoder panics.
-struct EndOnDrop<T>(Arc<Board<T>>);
-
-impl<T> Drop for EndOnDrop<T> {
+impl<T> Drop for Worker<T> {
+    /// Readers learn that the task is gone, also if a decoder panics.
     fn drop(&mut self) {
-        self.0.end(CacheError::Gone);
+        self.board.end(CacheError::Gone);
     }
 }
 
@@ -102,7 +100,6 @@ impl<T: Send + Sync + 'static> Worker<T> {
     }
 
     pub(super) async fn run(mut self) {
-        let end_on_drop = EndOnDrop(Arc::clone(&self.board));
         let sessions = self.sessions.clone();
         let mut number = 0;
         loop {
@@ -117,7 +114,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
             };
             let term = match term {
                 Ok(term) => term,
-                Err(error) => return end_on_drop.0.end(CacheError::SessionsEnded(error)),
+                Err(error) => return self.board.end(CacheError::SessionsEnded(error)),
             };
             number = term.number;
             if self.mirror.epoch() != term.epoch {
@@ -129,7 +126,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
             let Err(left) = self.follow(&mut link).await;
             match left {
                 Left::SessionOver => self.lose(&mut link),
-                Left::Failed(error) => return end_on_drop.0.end(error),
+                Left::Failed(error) => return self.board.end(error),
                 Left::Unused => return,
             }
         }
