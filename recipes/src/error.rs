@@ -1,7 +1,5 @@
 //! [`LockError`].
 
-use std::fmt;
-
 use zoolet_client::{ConnectionError, Error, ErrorCode};
 
 use crate::contender::Contender;
@@ -29,7 +27,7 @@ pub enum LockError {
     /// The timeout has elapsed; somebody else holds the lock, or no server is reached. Try again later, or with a longer
     /// timeout. If this session has the contender in front, use [`Guard::reenter`](crate::Guard::reenter): waiting for it could
     /// last for ever.
-    #[error("lock {dir}: not acquired in time{}", Blocker(.in_front.as_deref(), *.is_own, .unreachable.as_ref()))]
+    #[error("lock {dir}: not acquired in time{}", blocker(.in_front.as_deref(), *.is_own, .unreachable.as_ref()))]
     Timeout {
         /// The directory of the lock.
         dir: String,
@@ -150,23 +148,19 @@ pub enum LockError {
 }
 
 /// The end of a message: who was in front, whether that was ourselves, and why there is no connection.
-struct Blocker<'c>(Option<&'c Contender>, bool, Option<&'c ConnectionError>);
-
-impl fmt::Display for Blocker<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0, self.1) {
-            (Some(Contender { path, session, .. }), false) => {
-                write!(f, "; in front is {path} of session {session}")?;
-            }
-            (Some(Contender { path, .. }), true) => {
-                write!(
-                    f,
-                    "; in front is {path} of this very session: see `Guard::reenter`; in a resumed session, delete it"
-                )?;
-            }
-            (None, _) => {}
+fn blocker(in_front: Option<&Contender>, is_own: bool, unreachable: Option<&ConnectionError>) -> String {
+    let in_front = match in_front {
+        Some(Contender { path, .. }) if is_own => {
+            format!(
+                "; in front is {path} of this very session: see `Guard::reenter`; in a resumed session, delete it"
+            )
         }
-        self.2.map_or(Ok(()), |error| write!(f, "; last connection error: {error}"))
+        Some(Contender { path, session, .. }) => format!("; in front is {path} of session {session}"),
+        None => String::new(),
+    };
+    match unreachable {
+        Some(error) => format!("{in_front}; last connection error: {error}"),
+        None => in_front,
     }
 }
 
