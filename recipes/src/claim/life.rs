@@ -41,23 +41,19 @@ async fn run<C: Claim>(
         () = guard.closed() => None,
         won = win(&mut claim, confirmed, &mut report) => Some(won),
     };
-    let error = match won {
-        Some(Ok((grant, proven))) => {
-            let (state, commands) = LockState::new(grant.clone(), proven.filter(|_| claim.config().strict));
-            let held = Guard::new(Arc::clone(claim.config()), grant, state, shared);
-            // If nobody receives the guard, it is dropped here and the task releases the lock.
-            let _ = guard.send(Ok(held));
-            return task::run(claim, commands).await;
-        }
-        Some(Err(error)) => Some(error),
-        None => None,
-    };
+    if let Some(Ok((grant, proven))) = won {
+        let (state, commands) = LockState::new(grant.clone(), proven.filter(|_| claim.config().strict));
+        let held = Guard::new(Arc::clone(claim.config()), grant, state, shared);
+        // If nobody receives the guard, it is dropped here and the task releases the lock.
+        let _ = guard.send(Ok(held));
+        return task::run(claim, commands).await;
+    }
     // Before the error is reported: when the caller has it, nothing of the attempt is left.
     if let Err(error) = claim.leave().await {
         let lock = &claim.config().label;
         tracing::debug!(lock, %error, "cannot leave the queue; the znode is removed with the session");
     }
-    if let Some(error) = error {
+    if let Some(Err(error)) = won {
         let _ = guard.send(Err(error));
     }
 }
