@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Error, ErrorCode};
+use zoolet_client::{Error, ErrorCode, Multi};
 
 use super::error::TicketError;
 use super::record::{self, Partition};
@@ -122,25 +122,15 @@ impl Tickets {
     async fn delete_all(
         &self,
         partition: &str,
-        mut names: &[&String],
+        names: &[&String],
         deleted: &mut usize,
         retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<(), Error> {
-        while !names.is_empty() {
-            let mut budget = CHUNK;
-            let mut multi = self.client.multi();
-            let mut count = 0;
-            for name in names {
-                budget = budget.saturating_sub(partition.len() + name.len() + 32);
-                multi = multi.delete(child(partition, name));
-                count += 1;
-                if budget == 0 {
-                    break;
-                }
-            }
-            multi.commit().await?;
-            *deleted += count;
-            names = &names[count..];
+        let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
+        for chunk in names.chunks((CHUNK / (partition.len() + longest + 32)).max(1)) {
+            let deletes = chunk.iter().map(|name| child(partition, name));
+            deletes.fold(self.client.multi(), Multi::delete).commit().await?;
+            *deleted += chunk.len();
             retries.reset();
         }
         Ok(())

@@ -113,10 +113,8 @@ impl Tickets {
         let mut retries = self.retries();
         // Another client may have executed it at another server.
         self.sync(&mut retries).await?;
-        match self.read(ticket, &mut retries).await? {
-            Some((record, _)) => TicketOutcome::of(*ticket, record, None).map(Some),
-            None => Ok(None),
-        }
+        let read = self.read(ticket, &mut retries).await?;
+        read.map(|(record, _)| TicketOutcome::of(*ticket, record, None)).transpose()
     }
 
     pub(crate) fn partition_path(&self, partition: Partition) -> String {

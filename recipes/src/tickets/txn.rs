@@ -1,11 +1,12 @@
 //! The transaction of a ticket: [`TicketTxn`] for its work, the [`TicketDecision`] that the work returns, and the [`TicketOutcome`].
 
 use bytes::Bytes;
-use zoolet_client::{Client, Error, ErrorCode, MultiWrite, Stat};
+use zoolet_client::{Client, Error, MultiWrite, Stat};
 
 use super::error::TicketError;
 use super::record::{RecordState, TicketRecord};
 use super::ticket::Ticket;
+use crate::requests::if_exists;
 
 /// The outcome of a ticket: the same for every caller, at any time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,17 +81,12 @@ impl TicketTxn {
     /// The same as for [`Client::get_data`], except `NoNode`. Return them: after a retryable error the work is run again.
     pub async fn get_data(&mut self, path: impl Into<String>) -> Result<Option<(Bytes, Stat)>, Error> {
         let path = path.into();
-        match self.client.get_data(&path).await {
-            Ok((data, stat)) => {
-                self.decision.checks.push((path, Some(stat.version)));
-                Ok(Some((data, stat)))
-            }
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-                self.decision.absent.push(path);
-                Ok(None)
-            }
-            Err(error) => Err(error),
+        let found = if_exists(self.client.get_data(&path).await)?;
+        match &found {
+            Some((_, stat)) => self.decision.checks.push((path, Some(stat.version))),
+            None => self.decision.absent.push(path),
         }
+        Ok(found)
     }
 
     /// Creates a persistent znode that is open to everybody. For any other, [`add`](TicketTxn::add) a create.
