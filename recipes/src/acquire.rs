@@ -166,11 +166,11 @@ impl<G> Acquire<G> {
             tokio::select! {
                 biased;
                 // The callback runs here and not in the claim's task, so that a panic in it does not prevent the cleanup.
-                ahead = &mut reported, if on_queued.is_some() => match (ahead, on_queued.take()) {
-                    (Ok(ahead), Some(callback)) => callback(ahead),
-                    // The lock was free.
-                    _ => {}
-                },
+                ahead = &mut reported, if on_queued.is_some() => {
+                    if let (Ok(ahead), Some(callback)) = (ahead, on_queued.take()) {
+                        callback(ahead);
+                    }
+                }
                 outcome = &mut guard => break outcome,
                 () = &mut deadline => {
                     // A guard that arrives at the last moment is as good as an earlier one.
