@@ -154,13 +154,10 @@ impl Election {
         let config = Arc::clone(&self.config);
         config.client.runtime().clone().spawn(async move {
             let mut observer = LeaderObserver { config: &config, leaders: &leaders, last: None };
-            let error = tokio::select! {
+            tokio::select! {
                 biased;
-                () = leaders.closed() => return,
-                error = observer.run() => error,
-            };
-            if let Err(error) = error {
-                let _ = leaders.send(Err(error)).await;
+                () = leaders.closed() => {}
+                Err(error) = observer.run() => drop(leaders.send(Err(error)).await),
             }
         });
         Leaders(receiver)

@@ -108,9 +108,7 @@ pub(super) fn between<'p, T: 'p>(
     if old.epoch != new.epoch {
         // Equal zxids are no sign of equal data any more.
         changes.push(CacheChange::Reset);
-        let mut gone: Vec<_> = old.iter().cloned().map(CacheChange::Deleted).collect();
-        gone.reverse();
-        changes.append(&mut gone);
+        changes.extend(old.nodes.values().rev().cloned().map(CacheChange::Deleted));
         changes.extend(in_order(new.iter().cloned().map(CacheChange::Created).collect()));
         push_unreadable(&mut changes, &Snapshot::empty(new.epoch), new);
     } else {

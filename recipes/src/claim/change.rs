@@ -61,11 +61,11 @@ impl QueueEntry {
         writer.companion = reader.as_deref().and_then(|path| path.rsplit('/').next()).map(str::to_owned);
         // Stored where `leave` finds it, even if this future is dropped.
         let writer = self.replacement.insert(Box::new(writer));
-        let entered = match writer.enter().await {
-            Ok(_) => writer.take_over(reader.as_deref()).await,
-            Err(error) => Err(error),
+        let entered = async {
+            writer.enter().await?;
+            writer.take_over(reader.as_deref()).await
         };
-        if let Err(error) = entered {
+        if let Err(error) = entered.await {
             writer.leave_queue().await?;
             self.replacement = None;
             return Err(match error {
@@ -85,13 +85,10 @@ impl QueueEntry {
         let writer = self.grant()?.nodes.remove(0);
         let (config, Some(reader)) = (&self.config, reader) else { return Ok(()) };
         match config.retries().ask(|| config.client.multi().check(&writer, None).delete(reader)).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => match error.failed_operation() {
-                Some(0) => Err(self.evicted()),
-                // Deleted by an earlier attempt or by somebody else. The writer was in the queue, so nobody came between.
-                _ => Ok(()),
-            },
-            Err(error) => Err(config.error(error)),
+            Err(error) if error.code() != Some(ErrorCode::NoNode) => Err(config.error(error)),
+            Err(error) if error.failed_operation() == Some(0) => Err(self.evicted()),
+            // Or deleted by an earlier attempt or by somebody else. The writer was in the queue, so nobody came between.
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 }

@@ -54,14 +54,13 @@ impl PendingCreate {
     pub(super) async fn created(self) -> Result<Vec<Option<Created>>, Error> {
         Ok(match self {
             Self::One(reply) => vec![Some(reply.await?)],
-            Self::Several(reply) => reply.await?.into_iter().map(created).collect(),
+            Self::Several(reply) => {
+                let created = |outcome| match outcome {
+                    MultiOutcome::Created { path, stat: Some(stat) } => Some(Created::new(path, stat)),
+                    _ => None,
+                };
+                reply.await?.into_iter().map(created).collect()
+            }
         })
-    }
-}
-
-fn created(outcome: MultiOutcome) -> Option<Created> {
-    match outcome {
-        MultiOutcome::Created { path, stat: Some(stat) } => Some(Created::new(path, stat)),
-        _ => None,
     }
 }

@@ -107,7 +107,8 @@ impl Registration {
         if instance.registration_time_utc == 0 {
             instance.registration_time_utc = present.registration_time_utc;
         }
-        let data = if is_same_node(&*self.format, &present, &instance) {
+        let node_of = |instance: &Instance| (instance.name.clone(), self.format.node_name(instance));
+        let data = if node_of(&present) == node_of(&instance) {
             self.format.encode(&instance).map_err(DiscoveryError::encode)
         } else {
             Err(DiscoveryError::OtherNode { path: self.path().to_owned() })
@@ -189,10 +190,6 @@ impl RegistrationBuilder {
         let keep = if takeover { keep.takeover() } else { keep };
         Ok(Registration { keep: keep.start()?, format, instance: Mutex::new(instance) })
     }
-}
-
-fn is_same_node(format: &dyn InstanceFormat, one: &Instance, other: &Instance) -> bool {
-    one.name == other.name && format.node_name(one) == format.node_name(other)
 }
 
 impl fmt::Debug for Registration {

@@ -3,7 +3,6 @@
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use zoolet_client::Client;
@@ -33,7 +32,7 @@ pub(crate) struct LockState {
     inner: Mutex<StateInner>,
     /// Notifies of a loss and of another grant. A `Notify` wakes waiters in the order in which they came; a `watch` channel
     /// would use a random order.
-    changed: Notify,
+    pub(super) changed: Notify,
     commands: mpsc::UnboundedSender<LockCommand>,
 }
 
@@ -79,11 +78,6 @@ impl LockState {
     pub(super) fn set_grant(&self, grant: Grant) {
         locked(&self.inner).grant = grant;
         self.changed.notify_waiters();
-    }
-
-    /// Completes when the grant is another one, or the lock is lost.
-    pub(super) fn changed(&self) -> Notified<'_> {
-        self.changed.notified()
     }
 
     /// Sends a command. It is dropped if the task has ended, which its sender notices.

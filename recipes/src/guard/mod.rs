@@ -189,15 +189,12 @@ impl Guard {
     /// # Cancel safety
     /// Dropping the future changes nothing.
     pub async fn verify(&self) -> Result<(), LockError> {
-        let asking = async {
-            let held = &self.held;
-            match fenced::prove(&held.config, &held.grant, Some(&held.state)).await {
-                Ok(_) => Ok(()),
-                Err(LockError::SessionOver { dir, reason, .. }) => Err(LockError::NotHeld { dir, reason }),
-                Err(error) => Err(error),
-            }
-        };
-        self.run(asking).await.unwrap_or_else(|reason| Err(self.not_held(reason)))
+        let held = &self.held;
+        match self.run(fenced::prove(&held.config, &held.grant, Some(&held.state))).await {
+            Ok(Ok(_)) => Ok(()),
+            Err(reason) | Ok(Err(LockError::SessionOver { reason, .. })) => Err(self.not_held(reason)),
+            Ok(Err(error)) => Err(error),
+        }
     }
 
     /// Writes that are executed only if the lock is still held: a multi that begins with a check of the holder's znode.

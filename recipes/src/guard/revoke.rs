@@ -45,7 +45,7 @@ pub(crate) async fn requested(config: Arc<LockConfig>, lock: Arc<LockState>) {
     loop {
         // Registered before the look, so that no change is missed between the look and the wait. A change of the lock gives
         // it another znode.
-        let changed = lock.changed();
+        let changed = lock.changed.notified();
         let grant = lock.grant();
         tokio::select! {
             biased;

@@ -214,13 +214,11 @@ impl Keeper {
 
     /// The create was refused for want of a parent.
     fn without_parent(&self, session: &mut KeepSession<'_>, error: Error) -> Found {
-        if self.config.parent == ParentMode::MustExist {
-            return Found::Trouble(error, Write::Create);
-        }
-        match session.parents.retry(error) {
-            Ok(()) => Found::Next(Write::Create),
-            Err(error) => Found::Trouble(error, Write::Create),
-        }
+        let retried = match self.config.parent {
+            ParentMode::MustExist => Err(error),
+            ParentMode::Container | ParentMode::Persistent => session.parents.retry(error),
+        };
+        retried.map_or_else(|error| Found::Trouble(error, Write::Create), |()| Found::Next(Write::Create))
     }
 
     /// Waits until the znode changes, or is to change, which is by `update`. Returns what to do then.
