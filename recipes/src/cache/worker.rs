@@ -105,16 +105,15 @@ impl<T: Send + Sync + 'static> Worker<T> {
         loop {
             let term = tokio::select! {
                 biased;
-                term = sessions.term_after(number) => term,
+                term = sessions.term_after(number) => match term {
+                    Ok(term) => term,
+                    Err(error) => return self.board.end(CacheError::SessionsEnded(error)),
+                },
                 waiting = self.syncs.recv() => {
                     let Some(waiting) = waiting else { return };
                     self.waiting.push(waiting);
                     continue;
                 }
-            };
-            let term = match term {
-                Ok(term) => term,
-                Err(error) => return self.board.end(CacheError::SessionsEnded(error)),
             };
             number = term.number;
             if self.mirror.epoch() != term.epoch {

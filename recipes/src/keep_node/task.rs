@@ -90,11 +90,10 @@ impl Keeper {
             let term = tokio::select! {
                 biased;
                 () = dropped(&mut self.desired) => break KeepError::Closed,
-                term = self.sessions.term_after(number) => term,
-            };
-            let term = match term {
-                Ok(term) => term,
-                Err(error) => break KeepError::SessionsEnded(error),
+                term = self.sessions.term_after(number) => match term {
+                    Ok(term) => term,
+                    Err(error) => break KeepError::SessionsEnded(error),
+                },
             };
             number = term.number;
             // Two requests at most are in flight, and the second must not wait for room when the first is sent.
@@ -319,8 +318,7 @@ async fn dropped(desired: &mut watch::Receiver<Desired>) {
 async fn leave(client: &Client, path: &str) -> KeepError {
     let (mut back_off, mut connection) = (BackOff::new(client), Connection::new(client));
     loop {
-        let read = client.exists(path).await;
-        let error = match read {
+        let error = match client.exists(path).await {
             Ok(Some(_)) if !connection.is_same() => continue,
             Ok(Some(stat)) if stat.ephemeral_owner == client.session_id() => {
                 match client.delete(path).version(stat.version).await {

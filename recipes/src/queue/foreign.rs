@@ -1,6 +1,6 @@
 //! Queues of Curator and kazoo: their items are moved into ours.
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 
 use super::Queue;
 use super::error::QueueError;
@@ -86,10 +86,9 @@ fn decode_frames(mut data: Bytes) -> Result<Vec<Bytes>, &'static str> {
     }
     let mut items = Vec::new();
     loop {
-        match split(&mut data, 1)?[0] {
+        match data.try_get_u8().map_err(|_| CUT)? {
             1 => {
-                let len = split(&mut data, 4)?;
-                let len = i32::from_be_bytes([len[0], len[1], len[2], len[3]]);
+                let len = data.try_get_i32().map_err(|_| CUT)?;
                 let len = usize::try_from(len).map_err(|_| "an item has a negative length")?;
                 items.push(split(&mut data, len)?);
             }
