@@ -1,6 +1,6 @@
 //! The lock algorithm, from the first request of a contender to its last.
 //!
-//! An [`Acquire`](crate::Acquire) makes a [`Claim`] and spawns a task that owns it: [`life::run`]. Read it in this order:
+//! An [`Acquire`](crate::Acquire) makes a [`Claim`] and spawns a task that owns it: [`life::spawn`]. Read it in this order:
 //!
 //! 1. **Name.** The contender generates a guid before its first request ([`names`]). It recognises its znode by the guid,
 //!    so a lost reply does no harm: it looks for the guid, keeps the first znode that has it and deletes the others.
