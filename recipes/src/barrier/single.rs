@@ -1,7 +1,5 @@
 //! [`Barrier`]: raised while there is a znode at its path.
 
-use std::future::IntoFuture;
-
 use zoolet_client::{Acl, Client, ErrorCode, EventType};
 
 use super::error::BarrierError;
@@ -52,7 +50,7 @@ impl Barrier {
     pub async fn raise(&self) -> Result<(), BarrierError> {
         let create = || self.client.create(&self.path, "").acl(self.acl.clone()).parents().containers();
         let mut retries = self.retries();
-        let created = retries.ask(|| create().into_future()).await;
+        let created = retries.ask(create).await;
         none_if(&[ErrorCode::NodeExists], created).map(drop).map_err(|error| retries.error(error))
     }
 
