@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use zoolet_clock::Clock;
 use zoolet_proto::{Zxid, path};
 
@@ -67,7 +67,7 @@ struct SessionsHandle {
     terms: watch::Receiver<Standing>,
     broadcast: Arc<Broadcast>,
     /// Closed when the last handle is dropped.
-    closes: mpsc::UnboundedSender<oneshot::Sender<()>>,
+    closes: mpsc::UnboundedSender<()>,
     clock: Clock,
     runtime: Handle,
     /// `None` for a closure.
@@ -185,10 +185,9 @@ impl Sessions {
     /// # Ordering and cancel safety
     /// The close is in progress when this is first polled, and dropping the future does not cancel it.
     pub async fn close(&self) {
-        let (done, closed) = oneshot::channel();
-        if self.0.closes.send(done).is_ok() {
-            let _ = closed.await;
-        }
+        let _ = self.0.closes.send(());
+        let mut changes = self.changes();
+        while changes.next().await.is_some() {}
     }
 }
 

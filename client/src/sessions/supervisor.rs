@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tokio::sync::{mpsc, oneshot, watch};
-use zoolet_clock::Clock;
+use tokio::sync::{mpsc, watch};
 use zoolet_proto::{SessionId, Zxid};
 
 use super::epoch::{FreshSession, fresh_session, may_be_behind};
@@ -31,9 +30,8 @@ pub(super) struct Supervisor {
     transport: Transport,
     broadcast: Arc<Broadcast>,
     publish: watch::Sender<Standing>,
-    /// Who waits for the close; the channel is closed when the last handle is gone.
-    close_requests: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
-    clock: Clock,
+    /// Closed when the last handle is gone, which asks for the same.
+    close_requests: mpsc::UnboundedReceiver<()>,
     rng: StdRng,
     /// The number of the present session, or of the one that is being opened.
     number: u64,
@@ -46,20 +44,9 @@ impl Drop for Supervisor {
     /// Its runtime may be shut down before it ends.
     fn drop(&mut self) {
         if !matches!(*self.publish.borrow(), Standing::Ended(_)) {
-            self.end(Error::Closed(ErrorContext::local("connect", "")));
+            self.end(closed());
         }
     }
-}
-
-/// Who waits for a close; `None` if the last handle was dropped.
-type CloseWaiter = Option<oneshot::Sender<()>>;
-
-/// Why no other session is opened.
-enum SupervisionEnd {
-    /// It was asked for.
-    Close(CloseWaiter),
-    /// Another attempt would fail as this one did.
-    Failed(Error),
 }
 
 impl Supervisor {
@@ -68,33 +55,21 @@ impl Supervisor {
         transport: Transport,
         broadcast: Arc<Broadcast>,
         publish: watch::Sender<Standing>,
-        close_requests: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
+        close_requests: mpsc::UnboundedReceiver<()>,
     ) -> Self {
         let rng = options.seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
         broadcast.set_seen(options.session.last_zxid);
-        Self {
-            clock: options.clock.clone(),
-            options,
-            transport,
-            broadcast,
-            publish,
-            close_requests,
-            rng,
-            number: 0,
-            epoch: 0,
-            failures: 0,
-        }
+        Self { options, transport, broadcast, publish, close_requests, rng, number: 0, epoch: 0, failures: 0 }
     }
 
     pub(super) async fn run(mut self) {
-        let Err(end) = self.supervise().await;
-        match end {
-            SupervisionEnd::Close(waiting) => self.closed(waiting),
-            SupervisionEnd::Failed(error) => self.end(error),
-        }
+        let Err(reason) = self.supervise().await;
+        self.end(reason);
     }
 
-    async fn supervise(&mut self) -> Result<Infallible, SupervisionEnd> {
+    /// # Errors
+    /// Why no other session is opened: `Closed` if that was asked for, or that of an attempt which every other would repeat.
+    async fn supervise(&mut self) -> Result<Infallible, Error> {
         let mut reset = None;
         loop {
             let client = match reset.take() {
@@ -109,11 +84,11 @@ impl Supervisor {
             };
             let fresh = match self.serve(&client).await {
                 Ok(fresh) => fresh,
-                Err(end) => {
+                Err(reason) => {
                     if let Err(error) = client.close().await {
                         tracing::warn!(%error, "the session was not closed; the server expires it");
                     }
-                    return Err(end);
+                    return Err(reason);
                 }
             };
             self.broadcast.set_seen(self.broadcast.seen().max(client.last_zxid()));
@@ -129,7 +104,7 @@ impl Supervisor {
     }
 
     /// Opens the next session.
-    async fn open(&mut self) -> Result<Client, SupervisionEnd> {
+    async fn open(&mut self) -> Result<Client, Error> {
         loop {
             let options = self.options_of(self.number).last_zxid(self.broadcast.seen());
             let connecting = options.connect(self.transport.share());
@@ -152,7 +127,7 @@ impl Supervisor {
                 Error::SessionExpired(_) => &[],
                 // It was valid before. Files of TLS may be in the middle of a change.
                 Error::InvalidTarget(_) if !is_first => &[],
-                _ => return Err(SupervisionEnd::Failed(error)),
+                _ => return Err(error),
             };
             let seen = self.broadcast.seen();
             if seen > Zxid(0) && hosts.iter().any(may_be_behind) {
@@ -173,31 +148,31 @@ impl Supervisor {
     }
 
     /// The output of `work`, unless a close is asked for before.
-    async fn unless_closed<T>(&mut self, work: impl Future<Output = T>) -> Result<T, SupervisionEnd> {
+    async fn unless_closed<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Error> {
         tokio::select! {
             biased;
-            waiting = self.close_requests.recv() => Err(SupervisionEnd::Close(waiting)),
+            _ = self.close_requests.recv() => Err(closed()),
             output = work => Ok(output),
         }
     }
 
     /// Publishes a session and waits until it is over, or the servers have an older state: then with a session at one of them.
-    async fn serve(&mut self, client: &Client) -> Result<Option<FreshSession>, SupervisionEnd> {
+    async fn serve(&mut self, client: &Client) -> Result<Option<FreshSession>, Error> {
         let term = SessionTerm { client: client.clone(), number: self.number, epoch: self.epoch };
         self.publish.send_replace(Standing::Open(term));
-        let began = self.clock.now();
+        let began = self.options.clock.now();
         let mut ended = pin!(client.ended());
         let fresh = loop {
             let behind = self.wait_until_behind(client);
             tokio::select! {
                 biased;
                 _ = &mut ended => break None,
-                waiting = self.close_requests.recv() => return Err(SupervisionEnd::Close(waiting)),
+                _ = self.close_requests.recv() => return Err(closed()),
                 fresh = behind => if fresh.is_some() { break fresh },
             }
         };
         // Sessions that end as soon as they begin must not follow each other without a pause.
-        if self.clock.now() - began >= client.session_timeout() {
+        if self.options.clock.now() - began >= client.session_timeout() {
             self.failures = 0;
         } else {
             self.pause().await?;
@@ -208,7 +183,7 @@ impl Supervisor {
     /// Waits until the session has been without a server for its timeout, and a server looks as if it were behind. `None`
     /// if it is not, after a pause.
     fn wait_until_behind(&self, client: &Client) -> impl Future<Output = Option<FreshSession>> + use<> {
-        let (client, clock) = (client.clone(), self.clock.clone());
+        let (client, clock) = (client.clone(), self.options.clock.clone());
         let (options, transport) = (self.fresh_options(self.number + 1), self.transport.share());
         async move {
             client.shared.wait_for(|state| state == SessionState::Disconnected).await;
@@ -240,11 +215,11 @@ impl Supervisor {
     }
 
     /// Pauses before the next attempt.
-    async fn pause(&mut self) -> Result<(), SupervisionEnd> {
+    async fn pause(&mut self) -> Result<(), Error> {
         let most = (FIRST_PAUSE * 2u32.pow(self.failures.min(10))).min(LONGEST_PAUSE);
         self.failures += 1;
         let pause = self.rng.random_range(most / 2..=most);
-        let pausing = self.clock.sleep(pause);
+        let pausing = self.options.clock.sleep(pause);
         self.unless_closed(pausing).await
     }
 
@@ -267,22 +242,11 @@ impl Supervisor {
             state,
             number: self.number,
             session: client.map_or(SessionId(0), Client::session_id),
-            since: self.clock.now(),
+            since: self.options.clock.now(),
             server: client.and_then(Client::server),
             reason,
             skipped: 0,
         });
-    }
-
-    /// Ends because it was asked to.
-    fn closed(&mut self, waiting: CloseWaiter) {
-        self.end(Error::Closed(ErrorContext::local("connect", "")));
-        // Others may have asked meanwhile.
-        self.close_requests.close();
-        let others = std::iter::from_fn(|| self.close_requests.try_recv().ok());
-        for waiting in waiting.into_iter().chain(others) {
-            let _ = waiting.send(());
-        }
     }
 
     fn end(&self, error: Error) {
@@ -290,4 +254,8 @@ impl Supervisor {
         self.publish.send_replace(Standing::Ended(error));
         self.announce(SessionsState::Ended, None, Some(reason));
     }
+}
+
+fn closed() -> Error {
+    Error::Closed(ErrorContext::local("connect", ""))
 }
