@@ -124,7 +124,7 @@ impl Session {
     /// From now on the server answers requests.
     pub(super) fn serve(&mut self, now: Instant) {
         self.phase = Phase::Serving;
-        self.probe = ReadWriteProbe::for_connection(now, self.read_only);
+        self.probe = self.read_only.then(|| ReadWriteProbe::first(now));
         self.shared.set_server(self.host.clone());
         self.has_create2 = self.shared.supports(ServerFeature::Create2);
         self.shared.counters.connected();

@@ -131,7 +131,8 @@ pub(crate) struct Session {
     read_only: bool,
     /// Whether the server of this connection knows create2, if it is known.
     has_create2: Option<bool>,
-    probe: ReadWriteProbe,
+    /// `None` if the server takes writes.
+    probe: Option<ReadWriteProbe>,
     timeout: Duration,
     last_zxid: Zxid,
     auths: Vec<AuthPacket>,
@@ -176,7 +177,7 @@ impl Session {
             established: id != SessionId(0),
             read_only: false,
             has_create2: None,
-            probe: ReadWriteProbe::default(),
+            probe: None,
             sasl: SaslExchange::default(),
             calls: Calls::default(),
             watches: WatchTable::default(),

@@ -20,73 +20,58 @@ use crate::connection_error::ConnectionError;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) enum ReadWriteProbe {
-    /// The server takes writes, or there is no connection.
-    #[default]
-    Off,
-    Waiting {
-        until: Instant,
-        pause: Duration,
-    },
-    Probing {
-        until: Instant,
-        /// When the session was asked for.
-        sent: Instant,
-        pause: Duration,
-    },
+/// The next probe, or the one in progress.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadWriteProbe {
+    /// When it begins, or is given up.
+    until: Instant,
+    /// The pause before it.
+    pause: Duration,
+    /// When the session was asked for, if it has begun.
+    sent: Option<Instant>,
 }
 
 impl ReadWriteProbe {
-    pub(super) fn for_connection(now: Instant, read_only: bool) -> Self {
-        match read_only {
-            true => Self::Waiting { until: now + FIRST_PAUSE, pause: FIRST_PAUSE },
-            false => Self::Off,
-        }
+    pub(super) fn first(now: Instant) -> Self {
+        Self::after(FIRST_PAUSE, now)
     }
 
-    fn next_timeout(self) -> Option<Instant> {
-        match self {
-            Self::Off => None,
-            Self::Waiting { until, .. } | Self::Probing { until, .. } => Some(until),
-        }
+    fn after(pause: Duration, now: Instant) -> Self {
+        Self { until: now + pause, pause, sent: None }
     }
 }
 
 impl Session {
     /// Whether the driver is to ask another server, over a second connection.
     pub(crate) fn is_probing(&self) -> bool {
-        self.probe_due().is_some() && matches!(self.probe, ReadWriteProbe::Probing { .. })
+        self.probe_due().is_some() && self.probe.is_some_and(|probe| probe.sent.is_some())
     }
 
     /// When to call [`Session::handle_probe_timeout`].
     pub(super) fn probe_due(&self) -> Option<Instant> {
         let wanted = self.phase == Phase::Serving && self.closing.is_none();
-        self.probe.next_timeout().filter(|_| wanted)
+        self.probe.filter(|_| wanted).map(|probe| probe.until)
     }
 
     /// Returns the bytes to write to the other server once it is connected.
     pub(crate) fn handle_probe_connected(&mut self, now: Instant) -> BytesMut {
         let mut out = BytesMut::new();
         self.connect_request(false).encode_frame(&mut out);
-        if let ReadWriteProbe::Probing { sent, .. } = &mut self.probe {
-            *sent = now;
+        if let Some(probe) = &mut self.probe {
+            probe.sent = Some(now);
         }
         out
     }
 
     /// The other server has not granted the session.
     pub(crate) fn handle_probe_failed(&mut self, now: Instant) {
-        if let ReadWriteProbe::Probing { pause, .. } = self.probe {
-            let pause = (pause * 2).min(LONGEST_PAUSE);
-            self.probe = ReadWriteProbe::Waiting { until: now + pause, pause };
-        }
+        self.probe = self.probe.map(|probe| ReadWriteProbe::after((probe.pause * 2).min(LONGEST_PAUSE), now));
     }
 
     /// The other server has answered with this frame. Returns whether the answer decides: the driver then continues with
     /// that connection, whose handshake is in progress, and hands it this frame again.
     pub(crate) fn handle_probe_answered(&mut self, now: Instant, frame: &[u8]) -> bool {
-        let ReadWriteProbe::Probing { until, sent, .. } = self.probe else { return false };
+        let Some(ReadWriteProbe { until, sent: Some(sent), .. }) = self.probe else { return false };
         let decides = |response: ConnectResponse| match response.is_refusal() {
             // Any server may report that an established session has expired.
             true => self.established,
@@ -106,12 +91,11 @@ impl Session {
 
     pub(super) fn handle_probe_timeout(&mut self, now: Instant) {
         match self.probe {
-            ReadWriteProbe::Waiting { pause, .. } => {
-                self.probe =
-                    ReadWriteProbe::Probing { until: now + self.attempt_timeout(), sent: now, pause };
+            Some(ReadWriteProbe { pause, sent: None, .. }) => {
+                let until = now + self.attempt_timeout();
+                self.probe = Some(ReadWriteProbe { until, pause, sent: Some(now) });
             }
-            ReadWriteProbe::Probing { .. } => self.handle_probe_failed(now),
-            ReadWriteProbe::Off => {}
+            _ => self.handle_probe_failed(now),
         }
     }
 }
