@@ -6,7 +6,7 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::thread;
 
 use bytes::BytesMut;
@@ -69,6 +69,31 @@ enum ConnectionState {
     Down,
     Dialing(Dialing),
     Up(FramedStream),
+}
+
+impl ConnectionState {
+    /// Dials until it is up, and reports the host of each attempt.
+    fn poll_up(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &Transport,
+        mut dials: impl FnMut(Option<Arc<str>>),
+    ) -> Poll<io::Result<()>> {
+        loop {
+            *self = match self {
+                Self::Down => {
+                    let (host, dialing) = transport.dial();
+                    dials(host);
+                    Self::Dialing(dialing)
+                }
+                Self::Dialing(dialing) => match ready!(dialing.as_mut().poll(cx))? {
+                    Some(stream) => Self::Up(FramedStream::new(stream)),
+                    None => Self::Down,
+                },
+                Self::Up(_) => return Poll::Ready(Ok(())),
+            };
+        }
+    }
 }
 
 impl SessionDriver {
@@ -181,29 +206,16 @@ impl SessionDriver {
             self.connection = ConnectionState::Down;
         }
         let again = match (&mut self.connection, self.session.wanted_link()) {
-            #[cfg(feature = "dns-srv")]
-            (ConnectionState::Down, WantedLink::Dialing)
-                if poll_lookup(&self.transport, &mut self.session, cx).is_pending() =>
-            {
-                // Who an attempt that times out now was waiting for.
-                self.session.handle_dialing(self.transport.servers().and_then(|servers| servers.srv_label()));
-                Ok(false)
-            }
-            (ConnectionState::Down, WantedLink::Dialing) => {
-                let (host, dialing) = self.transport.dial();
-                self.session.handle_dialing(host);
-                self.connection = ConnectionState::Dialing(dialing);
-                Ok(true)
-            }
-            (ConnectionState::Dialing(dialing), WantedLink::Dialing) => match dialing.as_mut().poll(cx) {
-                Poll::Ready(Ok(stream)) => {
-                    self.connection = ConnectionState::Up(FramedStream::new(stream));
-                    self.session.handle_connected(now);
-                    Ok(true)
+            (connection, WantedLink::Dialing) => {
+                match connection.poll_up(cx, &self.transport, |host| self.session.handle_dialing(host)) {
+                    Poll::Ready(Ok(())) => {
+                        self.session.handle_connected(now);
+                        Ok(true)
+                    }
+                    Poll::Ready(Err(error)) => Err(error),
+                    Poll::Pending => Ok(false),
                 }
-                Poll::Ready(Err(error)) => Err(error),
-                Poll::Pending => Ok(false),
-            },
+            }
             (ConnectionState::Up(stream), WantedLink::Up) => {
                 let again = exchange(stream, &mut self.session, cx, now);
                 self.woken_callers += self.session.take_answered();
@@ -220,29 +232,19 @@ impl SessionDriver {
     /// Advances the probe if the session wants one, and switches to the server that answers it. Returns whether it did.
     fn poll_probe(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         while self.session.is_probing() {
-            let polled = match &mut self.probe {
-                #[cfg(feature = "dns-srv")]
-                ConnectionState::Down if poll_lookup(&self.transport, &mut self.session, cx).is_pending() => {
-                    return false;
-                }
-                ConnectionState::Down => {
-                    let (host, dialing) = self.transport.dial();
-                    self.probe_host = host;
-                    self.probe = ConnectionState::Dialing(dialing);
-                    continue;
-                }
-                ConnectionState::Dialing(dialing) => dialing.as_mut().poll(cx).map_ok(Some),
-                ConnectionState::Up(stream) => {
-                    stream.poll_first_frame(cx, &mut self.probe_out).map_ok(|()| None)
-                }
+            let answered = match &mut self.probe {
+                ConnectionState::Up(stream) => stream.poll_first_frame(cx, &mut self.probe_out),
+                probe => match probe.poll_up(cx, &self.transport, |host| self.probe_host = host) {
+                    Poll::Ready(Ok(())) => {
+                        self.probe_out = self.session.handle_probe_connected(now);
+                        continue;
+                    }
+                    unreached => unreached,
+                },
             };
-            match polled {
+            match answered {
                 Poll::Pending => return false,
-                Poll::Ready(Ok(Some(stream))) => {
-                    self.probe_out = self.session.handle_probe_connected(now);
-                    self.probe = ConnectionState::Up(FramedStream::new(stream));
-                }
-                Poll::Ready(Ok(None)) => {
+                Poll::Ready(Ok(())) => {
                     let ConnectionState::Up(stream) = mem::take(&mut self.probe) else { break };
                     let decides = |frame| self.session.handle_probe_answered(now, frame);
                     if stream.first_frame().ok().flatten().is_some_and(decides) {
@@ -300,17 +302,6 @@ impl SessionDriver {
         // Nobody is woken when it takes more, and an error changes nothing: the stream is dropped next.
         stream.poll_write(&mut Context::from_waker(Waker::noop()), self.session.out());
     }
-}
-
-/// Looks up SRV records, if the next attempt begins with that.
-#[cfg(feature = "dns-srv")]
-fn poll_lookup(transport: &Transport, session: &mut Session, cx: &mut Context<'_>) -> Poll<()> {
-    let Some(servers) = transport.servers() else { return Poll::Ready(()) };
-    servers.poll_lookup(cx).map(|are_others| {
-        if are_others {
-            session.handle_new_hosts();
-        }
-    })
 }
 
 /// Writes what the session has to write and passes on what has arrived. Returns whether there may be more to do.

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 #[cfg(feature = "dns-srv")]
+use std::future::Future;
+#[cfg(feature = "dns-srv")]
 use std::io;
 #[cfg(feature = "dns-srv")]
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-#[cfg(feature = "dns-srv")]
-use std::task::{Context, Poll, ready};
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -27,6 +27,9 @@ pub(crate) struct ServerList {
     chroot: Arc<str>,
     security: Arc<TargetSecurity>,
     ring: Arc<Mutex<HostRing>>,
+    /// Where the hosts are from, if the connect string does not name them.
+    #[cfg(feature = "dns-srv")]
+    srv: Option<Arc<SrvSource>>,
 }
 
 impl ServerList {
@@ -36,45 +39,42 @@ impl ServerList {
             chroot: chroot.into(),
             security: Arc::new(security),
             ring: Arc::new(Mutex::new(HostRing { hosts, ..HostRing::default() })),
+            #[cfg(feature = "dns-srv")]
+            srv: None,
         }
     }
 
     /// The hosts of SRV records, of which none is known yet.
     #[cfg(feature = "dns-srv")]
     pub(crate) fn of_srv(name: &str, chroot: &str, security: TargetSecurity) -> Self {
-        let list = Self::new(Vec::new(), chroot, security);
-        locked(&list.ring).srv = Some(SrvSource::new(name));
-        list
+        Self { srv: Some(Arc::new(SrvSource::new(name))), ..Self::new(Vec::new(), chroot, security) }
     }
 
     /// The name servers to ask for SRV records, instead of those of the system, and the clock to wait for them by.
     #[cfg(feature = "dns-srv")]
-    pub(crate) fn ask(&self, servers: Vec<SocketAddr>, clock: Clock) {
-        if let Some(srv) = &mut locked(&self.ring).srv {
-            (srv.servers, srv.clock) = (servers, clock);
+    pub(crate) fn ask(&self, servers: Vec<SocketAddr>, clock: Clock, rng: &mut impl RngExt) {
+        if let Some(srv) = &self.srv {
+            srv.ask(servers, clock, rng);
         }
     }
 
-    /// Ready when the next attempt can begin: at once, except for a round that begins with a lookup. Whether that has found
-    /// other hosts than before.
+    /// The lookup that the next attempt begins with, if it does, and the name that is looked up. All sessions that share the
+    /// hosts wait for the same one. Afterwards there are hosts, unless it fails.
     #[cfg(feature = "dns-srv")]
-    pub(crate) fn poll_lookup(&self, cx: &mut Context<'_>) -> Poll<bool> {
-        locked(&self.ring).poll_lookup(cx)
-    }
-
-    /// The name of the SRV records, and why they are not known, if so.
-    #[cfg(feature = "dns-srv")]
-    pub(crate) fn unresolved(&self) -> Option<(Arc<str>, io::Error)> {
-        let ring = &mut *locked(&self.ring);
-        let srv = ring.srv.as_ref().filter(|_| ring.hosts.is_empty())?;
-        let failure = ring.failure.take().unwrap_or_else(|| io::Error::other("no lookup yet"));
-        Some((srv.label(), failure))
-    }
-
-    /// The name of the SRV records, if that is where the hosts are from.
-    #[cfg(feature = "dns-srv")]
-    pub(crate) fn srv_label(&self) -> Option<Arc<str>> {
-        locked(&self.ring).srv.as_ref().map(SrvSource::label)
+    pub(crate) fn lookup(&self) -> Option<(Arc<str>, impl Future<Output = io::Result<()>> + Send + use<>)> {
+        // A round of SRV records is over with its last host, or with a connection.
+        let is_round_over = |ring: &Mutex<HostRing>| locked(ring).first.is_empty();
+        let srv = self.srv.clone().filter(|_| is_round_over(&self.ring))?;
+        let ring = Arc::clone(&self.ring);
+        Some((srv.label(), async move {
+            let mut lookup = srv.lookup.lock().await;
+            // Another session may have begun the next one meanwhile.
+            if is_round_over(&ring) {
+                let found = srv.hosts(&mut lookup).await;
+                locked(&ring).begin_round(found)?;
+            }
+            Ok(())
+        }))
     }
 
     /// As in the connect string; empty for none.
@@ -95,14 +95,18 @@ impl ServerList {
         locked(&self.ring).hosts.clone()
     }
 
+    /// Whether attempts may still be made at this one: a host, or the name of SRV records.
+    pub(crate) fn has(&self, label: &str) -> bool {
+        #[cfg(feature = "dns-srv")]
+        if self.srv.as_ref().is_some_and(|srv| *srv.label() == *label) {
+            return true;
+        }
+        locked(&self.ring).hosts.iter().any(|host| *host.label == *label)
+    }
+
     /// Shuffles the hosts, so that not all clients begin with the same one.
     pub(crate) fn shuffle(&self, rng: &mut impl RngExt) {
-        let ring = &mut *locked(&self.ring);
-        ring.hosts.shuffle(rng);
-        #[cfg(feature = "dns-srv")]
-        if let Some(srv) = &mut ring.srv {
-            srv.seed(rng);
-        }
+        locked(&self.ring).hosts.shuffle(rng);
     }
 
     /// The host of the next attempt, and how often all were tried before.
@@ -135,8 +139,8 @@ impl ServerList {
             return invalid("a client reads SRV records if it connects to their name: name the hosts here");
         };
         #[cfg(feature = "dns-srv")]
-        if let Some(name) = self.srv_label() {
-            return invalid(&format!("the hosts of this client are those of {name}"));
+        if let Some(srv) = &self.srv {
+            return invalid(&format!("the hosts of this client are those of {}", srv.label()));
         }
         if !chroot.is_empty() && *chroot != *self.chroot {
             return invalid(&format!(
@@ -155,40 +159,23 @@ struct HostRing {
     attempts: usize,
     /// Who is tried before that, after the hosts were replaced.
     first: VecDeque<Host>,
-    #[cfg(feature = "dns-srv")]
-    srv: Option<SrvSource>,
-    /// Why the hosts of SRV records are not known.
-    #[cfg(feature = "dns-srv")]
-    failure: Option<io::Error>,
     /// How many rounds of SRV records have begun.
     #[cfg(feature = "dns-srv")]
     rounds: usize,
 }
 
 impl HostRing {
-    /// A round of SRV records is over with its last host, or with a connection.
+    /// All hosts that a lookup has found are tried, in this order. If it has failed, those of the latest answer are.
     #[cfg(feature = "dns-srv")]
-    fn poll_lookup(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let Some(srv) = self.srv.as_mut().filter(|_| self.first.is_empty()) else {
-            return Poll::Ready(false);
-        };
-        let found = ready!(srv.poll_hosts(cx));
-        let hosts = found.unwrap_or_else(|error| {
-            self.failure = Some(error);
-            // Those of the latest answer are tried again.
-            self.hosts.clone()
-        });
-        let is_same = hosts.len() == self.hosts.len() && hosts.iter().all(|host| self.hosts.contains(host));
-        self.begin_round(hosts);
-        Poll::Ready(!is_same)
-    }
-
-    /// All of these are tried, in this order.
-    #[cfg(feature = "dns-srv")]
-    fn begin_round(&mut self, hosts: Vec<Host>) {
-        self.first = hosts.iter().cloned().collect();
-        self.hosts = hosts;
+    fn begin_round(&mut self, found: io::Result<Vec<Host>>) -> io::Result<()> {
+        match found {
+            Ok(hosts) => self.hosts = hosts,
+            Err(error) if self.hosts.is_empty() => return Err(error),
+            Err(_) => {}
+        }
+        self.first = self.hosts.iter().cloned().collect();
         self.rounds += 1;
+        Ok(())
     }
 
     /// How often the hosts of `first` were tried before.
@@ -360,7 +347,7 @@ mod tests {
         let hosts = ServerList::of_srv("_zk._tcp.example.com", "", TargetSecurity::default());
         for round in 0..3 {
             let ring = &mut *locked(&hosts.ring);
-            ring.begin_round(vec![Host::new("a", 1), Host::new("b", 2)]);
+            ring.begin_round(Ok(vec![Host::new("a", 1), Host::new("b", 2)])).expect("hosts");
             assert_eq!([ring.next().1, ring.next().1], [round; 2]);
         }
     }

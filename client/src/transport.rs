@@ -2,8 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-#[cfg(feature = "dns-srv")]
-use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -24,7 +22,10 @@ pub(crate) trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ClientStream for S {}
 
-pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ClientStream>>> + Send>>;
+type Opening = Pin<Box<dyn Future<Output = io::Result<Box<dyn ClientStream>>> + Send>>;
+
+/// An attempt at a connection. `None` if it was the lookup of the hosts: one of them is to be dialed then.
+pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Option<Box<dyn ClientStream>>>> + Send>>;
 
 /// A source of connections, made from a connect string or a closure; see [`IntoTransport`].
 pub struct Transport {
@@ -36,7 +37,7 @@ pub struct Transport {
 #[derive(Clone)]
 enum Dial {
     Tcp(ServerList),
-    Custom(Arc<Mutex<dyn Fn() -> Dialing + Send>>),
+    Custom(Arc<Mutex<dyn Fn() -> Opening + Send>>),
 }
 
 /// A host of a connect string.
@@ -80,32 +81,27 @@ impl Transport {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Starts an attempt at the next host. Returns also its name, if it has one.
-    pub(crate) fn dial(&mut self) -> (Option<Arc<str>>, Dialing) {
+    /// Starts an attempt at the next host, or the lookup before it. Returns also its name, if it has one.
+    pub(crate) fn dial(&self) -> (Option<Arc<str>>, Dialing) {
+        #[cfg(feature = "dns-srv")]
+        if let Some((name, lookup)) = self.servers().and_then(|servers| servers.lookup()) {
+            return (Some(name), Box::pin(async move { lookup.await.map(|()| None) }));
+        }
+        let (host, opening): (_, Opening) = match &self.dial {
+            Dial::Tcp(servers) => {
+                let (host, round) = servers.next();
+                (Some(host.clone()), Box::pin(async move { host.connect(round).await }))
+            }
+            Dial::Custom(dial) => (None, locked(dial)()),
+        };
+        let label = host.as_ref().map(|host| Arc::clone(&host.label));
         #[cfg(feature = "tls")]
         if let Some(tls) = self.tls.clone() {
-            let (host, label, dialing) = self.dial_next();
-            let dialing = async move { shake_hands(tls, host.as_deref(), dialing.await?).await };
-            return (label, Box::pin(dialing));
+            let name = host.map(|host| host.name);
+            let secured = async move { shake_hands(tls, name.as_deref(), opening.await?).await.map(Some) };
+            return (label, Box::pin(secured));
         }
-        let (_, label, dialing) = self.dial_next();
-        (label, dialing)
-    }
-
-    /// As [`dial`](Transport::dial), in plaintext. The name is also returned without its port.
-    fn dial_next(&mut self) -> (Option<Arc<str>>, Option<Arc<str>>, Dialing) {
-        match &mut self.dial {
-            Dial::Tcp(servers) => {
-                #[cfg(feature = "dns-srv")]
-                if let Some((label, error)) = servers.unresolved() {
-                    return (None, Some(label), Box::pin(ready(Err(error))));
-                }
-                let (host, round) = servers.next();
-                let (name, label) = (Arc::clone(&host.name), Arc::clone(&host.label));
-                (Some(name), Some(label), Box::pin(async move { host.connect(round).await }))
-            }
-            Dial::Custom(dial) => (None, None, locked(dial)()),
-        }
+        (label, Box::pin(async move { opening.await.map(Some) }))
     }
 }
 
@@ -221,7 +217,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     fn into_transport(self) -> Result<Transport, Error> {
-        let dial = move || -> Dialing {
+        let dial = move || -> Opening {
             let connecting = self();
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ClientStream>) })
         };

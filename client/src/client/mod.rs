@@ -252,7 +252,6 @@ impl Client {
         let current = self.server().filter(|_| self.state().is_connected());
         let mut rng = StdRng::seed_from_u64(self.shared.random_u128() as u64);
         let leave = servers.update(target, current.as_deref(), &mut rng)?;
-        self.shared.forget_failures();
         if leave {
             // If the driver is gone, the session is over.
             let _ = self.commands.send(DriverCommand::LeaveServer);

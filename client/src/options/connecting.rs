@@ -89,7 +89,7 @@ impl ConnectOptions {
         if let Some(servers) = &servers {
             servers.shuffle(&mut rng);
             #[cfg(feature = "dns-srv")]
-            servers.ask(self.dns_servers, self.clock.clone());
+            servers.ask(self.dns_servers, self.clock.clone(), &mut rng);
         }
         let settings = SessionSettings { seed: rng.random(), ..self.session };
         let connect_timeout = settings.connect_timeout;

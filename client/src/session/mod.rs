@@ -311,12 +311,6 @@ impl Session {
         }
     }
 
-    /// SRV records have named other hosts.
-    #[cfg(feature = "dns-srv")]
-    pub(crate) fn handle_new_hosts(&mut self) {
-        self.shared.forget_failures();
-    }
-
     fn open_feed(&mut self, feed: FeedSink) {
         self.feeds.open(feed, (self.phase == Phase::Serving).then_some(self.generation));
         if self.phase == Phase::Over {

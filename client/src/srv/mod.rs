@@ -7,10 +7,10 @@ mod tests;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::mem;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker, ready};
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -32,37 +32,40 @@ struct SrvRecord {
     target: String,
 }
 
-type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<SrvRecord>>> + Send>>;
-
 /// A name whose records are the hosts of a client.
 pub(crate) struct SrvSource {
     name: Arc<str>,
+    settings: Mutex<SrvSettings>,
+    /// Locked by the session that waits for it; other sessions with the same hosts wait for the lock.
+    pub(crate) lookup: tokio::sync::Mutex<Lookup>,
+}
+
+struct SrvSettings {
     /// Who is asked: the name servers of the system if empty.
-    pub(crate) servers: Vec<SocketAddr>,
-    pub(crate) clock: Clock,
+    servers: Vec<SocketAddr>,
+    clock: Clock,
     rng: StdRng,
-    /// In progress; goes on with the next attempt, should this one time out.
-    lookup: Option<Lookup>,
-    waiting: Arc<Waiting>,
-    /// Whether the latest lookup has failed.
+}
+
+type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<SrvRecord>>> + Send>>;
+
+#[derive(Default)]
+pub(crate) struct Lookup {
+    /// Goes on with the next attempt, should this one time out.
+    in_progress: Option<LookupFuture>,
+    /// Whether the latest one has failed.
     failing: bool,
 }
 
 impl SrvSource {
     pub(crate) fn new(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            servers: Vec::new(),
-            clock: Clock::tokio(),
-            rng: rand::make_rng(),
-            lookup: None,
-            waiting: Arc::default(),
-            failing: false,
-        }
+        let settings = SrvSettings { servers: Vec::new(), clock: Clock::tokio(), rng: rand::make_rng() };
+        Self { name: name.into(), settings: Mutex::new(settings), lookup: Default::default() }
     }
 
-    pub(crate) fn seed(&mut self, rng: &mut impl RngExt) {
-        self.rng = StdRng::from_rng(rng);
+    /// Asks these name servers from now on, and waits for them by this clock.
+    pub(crate) fn ask(&self, servers: Vec<SocketAddr>, clock: Clock, rng: &mut impl RngExt) {
+        *locked(&self.settings) = SrvSettings { servers, clock, rng: StdRng::from_rng(rng) };
     }
 
     /// As in the connect string, for messages.
@@ -71,47 +74,22 @@ impl SrvSource {
     }
 
     /// The hosts in the order of one round.
-    pub(crate) fn poll_hosts(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<Host>>> {
-        let (name, servers, clock) = (&self.name, &self.servers, &self.clock);
-        let lookup = self
-            .lookup
-            .get_or_insert_with(|| Box::pin(look_up(Arc::clone(name), servers.clone(), clock.clone())));
-        self.waiting.add(cx.waker());
-        let waker = Arc::clone(&self.waiting).into();
-        let records = ready!(lookup.as_mut().poll(&mut Context::from_waker(&waker)));
-        self.lookup = None;
-        waker.wake();
-        let failed_before = std::mem::replace(&mut self.failing, records.is_err());
+    pub(crate) async fn hosts(&self, lookup: &mut Lookup) -> io::Result<Vec<Host>> {
+        let in_progress = lookup.in_progress.get_or_insert_with(|| {
+            let settings = locked(&self.settings);
+            Box::pin(look_up(Arc::clone(&self.name), settings.servers.clone(), settings.clock.clone()))
+        });
+        let records = in_progress.await;
+        lookup.in_progress = None;
+        let failed_before = mem::replace(&mut lookup.failing, records.is_err());
         match &records {
             // Attempts go on for ever, so what has been reported already is not repeated.
             Err(error) if failed_before => tracing::debug!(name = &*self.name, %error, "no SRV records"),
             Err(error) => tracing::warn!(name = &*self.name, %error, "no SRV records"),
             Ok(_) => {}
         }
-        Poll::Ready(records.map(|records| {
-            let records = in_order(records, &mut self.rng);
-            records.iter().map(|record| Host::new(&record.target, record.port)).collect()
-        }))
-    }
-}
-
-/// Who waits for a lookup. Sessions that share the hosts share it, and a future wakes only who polled it last.
-#[derive(Default)]
-struct Waiting(Mutex<Vec<Waker>>);
-
-impl Waiting {
-    fn add(&self, waker: &Waker) {
-        let mut waiting = locked(&self.0);
-        if !waiting.iter().any(|other| other.will_wake(waker)) {
-            waiting.push(waker.clone());
-        }
-    }
-}
-
-impl Wake for Waiting {
-    fn wake(self: Arc<Self>) {
-        let waiting = std::mem::take(&mut *locked(&self.0));
-        waiting.into_iter().for_each(Waker::wake);
+        let records = in_order(records?, &mut locked(&self.settings).rng);
+        Ok(records.iter().map(|record| Host::new(&record.target, record.port)).collect())
     }
 }
 

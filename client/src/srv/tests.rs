@@ -1,14 +1,15 @@
 //! The order of records, and how long a lookup lasts.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::task::Wake;
 use std::time::Duration;
 
+use simple_dns::rdata::{RData, SRV};
+use simple_dns::{CLASS, Name, Packet, ResourceRecord};
 use tokio::net::UdpSocket;
-use tokio::sync::oneshot;
 
 use super::*;
+use crate::connect_string::TargetSecurity;
+use crate::server_list::ServerList;
 
 const DRAWS: usize = 20_000;
 
@@ -48,36 +49,44 @@ fn a_weight_of_zero_is_chosen_rarely_and_among_equals_everybody_is() {
     assert!(equal["a"].abs_diff(equal["b"]) < DRAWS / 20, "{equal:?}");
 }
 
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, SeqCst);
-    }
+/// The answer of a name server that knows one host.
+fn answer_to(question: &[u8]) -> Vec<u8> {
+    let mut answer = Packet::parse(question).expect("a question").into_reply();
+    let name = answer.questions[0].qname.clone();
+    let target = Name::new("a").expect("a name");
+    let record = RData::SRV(SRV { priority: 1, weight: 1, port: 2181, target });
+    answer.answers.push(ResourceRecord::new(name, CLASS::IN, 1, record));
+    answer.build_bytes_vec().expect("an answer")
 }
 
-#[test]
-fn every_session_that_waits_for_a_lookup_is_woken_by_it() {
-    let mut source = SrvSource::new("_zk._tcp.example.com");
-    let (answer, lookup) = oneshot::channel();
-    source.lookup = Some(Box::pin(async { lookup.await.expect("an answer") }));
-    let sessions = [(); 2].map(|()| Arc::new(Woken(AtomicBool::new(false))));
-    for session in &sessions {
-        let waker = Arc::clone(session).into();
-        assert!(source.poll_hosts(&mut Context::from_waker(&waker)).is_pending());
-    }
-    answer.send(Ok(vec![record(1, 1, "a")])).expect("it waits");
-    assert!(sessions.iter().all(|session| session.0.load(SeqCst)));
+#[tokio::test]
+async fn all_sessions_that_wait_for_a_lookup_share_it() {
+    zoolet_test_support::limit();
+    let server = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    let hosts = ServerList::of_srv("_zk._tcp.example.com", "", TargetSecurity::default());
+    let servers = vec![server.local_addr().expect("an address")];
+    hosts.ask(servers, Clock::tokio(), &mut StdRng::seed_from_u64(7));
+    let [one, other] = [(); 2].map(|()| hosts.lookup().expect("none is known yet").1);
+    let mut question = [0; 512];
+    let answering = async {
+        let (length, from) = server.recv_from(&mut question).await.expect("a question");
+        server.send_to(&answer_to(&question[..length]), from).await.expect("sent");
+    };
+    let (one, other, ()) = tokio::join!(one, other, answering);
+    assert!(one.is_ok() && other.is_ok());
+    assert!(hosts.lookup().is_none(), "there is a host to try");
+    assert!(server.try_recv(&mut question).is_err(), "nobody has asked again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_name_server_that_is_silent_is_waited_for_by_the_clock_of_the_client() {
     let server = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
-    let mut source = SrvSource::new("_zk._tcp.example.com");
+    let source = SrvSource::new("_zk._tcp.example.com");
     let clock = Clock::manual();
-    source.clock = clock.clone();
-    source.servers = vec![server.local_addr().expect("an address")];
-    let mut hosts = std::pin::pin!(std::future::poll_fn(|cx| source.poll_hosts(cx)));
+    let servers = vec![server.local_addr().expect("an address")];
+    source.ask(servers, clock.clone(), &mut StdRng::seed_from_u64(7));
+    let mut lookup = Lookup::default();
+    let mut hosts = std::pin::pin!(source.hosts(&mut lookup));
     let asked = async { server.recv(&mut [0; 512]).await.expect("a question") };
     tokio::select! {
         biased;
