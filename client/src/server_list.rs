@@ -160,7 +160,6 @@ struct HostRing {
     /// Who is tried before that, after the hosts were replaced.
     first: VecDeque<Host>,
     /// How many rounds of SRV records have begun.
-    #[cfg(feature = "dns-srv")]
     rounds: usize,
 }
 
@@ -178,17 +177,9 @@ impl HostRing {
         Ok(())
     }
 
-    /// How often the hosts of `first` were tried before.
-    fn earlier_rounds(&self) -> usize {
-        #[cfg(feature = "dns-srv")]
-        return self.rounds.saturating_sub(1);
-        #[cfg(not(feature = "dns-srv"))]
-        0
-    }
-
     fn next(&mut self) -> (Host, usize) {
         if let Some(host) = self.first.pop_front() {
-            return (host, self.earlier_rounds());
+            return (host, self.rounds.saturating_sub(1));
         }
         let (round, at) = (self.attempts / self.hosts.len(), self.attempts % self.hosts.len());
         self.attempts += 1;

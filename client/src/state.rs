@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::features::{KnownFeatures, ServerFeature};
 use crate::locked::locked;
 use crate::metrics::SessionCounters;
+use crate::options::ConnectOptions;
 use crate::pending::PendingRoom;
 use crate::server_list::ServerList;
 use crate::session_password::SessionPassword;
@@ -128,38 +129,29 @@ struct Failures {
 }
 
 impl SharedState {
-    pub(crate) fn new(
-        request_timeout: Option<Duration>,
-        max_pending: usize,
-        session_timeout: Duration,
-        clock: Clock,
-        servers: Option<ServerList>,
-        rng: StdRng,
-        features: KnownFeatures,
-    ) -> Self {
-        let now = clock.now();
+    pub(crate) fn new(options: &ConnectOptions, servers: Option<ServerList>, rng: StdRng) -> Self {
         Self {
-            request_timeout,
-            pending: PendingRoom::new(max_pending),
-            clock,
+            request_timeout: options.request_timeout,
+            pending: PendingRoom::new(options.max_pending),
+            clock: options.clock.clone(),
             servers,
             counters: Box::default(),
             rng: Mutex::new(rng),
             progress: Mutex::new(PublishedState {
                 state: SessionState::Connecting,
                 end_detail: None,
-                observer: None,
+                observer: options.observer.clone(),
                 listeners: Vec::new(),
             }),
             failures: Mutex::default(),
             id: AtomicI64::new(0),
             password: Mutex::new(SessionPassword(Bytes::new())),
-            timeout: AtomicU64::new(session_timeout.as_millis() as u64),
-            zxid: AtomicI64::new(0),
-            origin: now,
+            timeout: AtomicU64::new(options.session.session_timeout.as_millis() as u64),
+            zxid: AtomicI64::new(options.session.last_zxid.0),
+            origin: options.clock.now(),
             contact: AtomicU64::new(0),
             server: Mutex::default(),
-            features,
+            features: options.features.clone(),
         }
     }
 
@@ -395,15 +387,10 @@ mod tests {
 
     #[test]
     fn states_that_nobody_reads_are_bounded_and_end_with_the_latest() {
-        let timeout = Duration::from_secs(9);
         let shared = SharedState::new(
-            None,
-            1,
-            timeout,
-            Clock::manual(),
+            &ConnectOptions::default().clock(Clock::manual()),
             None,
             StdRng::seed_from_u64(7),
-            KnownFeatures::default(),
         );
         let (read_late, dropped) = (shared.states(), shared.states());
         drop(dropped);

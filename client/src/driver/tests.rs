@@ -15,43 +15,19 @@ use super::*;
 use crate::call::ReplyFuture;
 use crate::chroot::Chroot;
 use crate::client::Client;
-use zoolet_proto::Zxid;
-
-use crate::features::KnownFeatures;
-use crate::session::SessionSettings;
+use crate::options::ConnectOptions;
 use crate::state::SharedState;
 use crate::transport::IntoTransport;
 
 /// A client and its driver, which does not run yet.
 fn client(runtime: &Runtime) -> (Client, SessionDriver) {
     let clock = Clock::manual();
-    let timeout = Duration::from_secs(9);
     let chroot = Chroot::new("").expect("no chroot");
     let rng = StdRng::seed_from_u64(7);
-    let shared = Arc::new(SharedState::new(
-        None,
-        usize::MAX,
-        timeout,
-        clock.clone(),
-        None,
-        rng,
-        KnownFeatures::default(),
-    ));
-    let settings = SessionSettings {
-        connect_timeout: Duration::from_secs(9),
-        session_timeout: timeout,
-        read_only: false,
-        max_request: 1000,
-        max_reply: 1000,
-        auths: Vec::new(),
-        sasl: None,
-        resume: None,
-        expire_locally: false,
-        last_zxid: Zxid(0),
-        seed: 7,
-    };
+    let options = ConnectOptions::default().clock(clock.clone()).max_pending(usize::MAX);
+    let shared = Arc::new(SharedState::new(&options, None, rng));
     let (sender, receiver) = mpsc::unbounded_channel();
-    let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
+    let session = Session::new(options.session, Arc::clone(&shared), sender.downgrade(), clock.now());
     let nowhere = std::future::pending::<std::io::Result<DuplexStream>>;
     let transport = nowhere.into_transport().expect("a transport");
     (

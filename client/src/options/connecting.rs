@@ -24,7 +24,7 @@ use crate::context::ErrorContext;
 use crate::driver::SessionDriver;
 use crate::error::Error;
 use crate::server_list::ServerList;
-use crate::session::{SaslCredentials, Session, SessionSettings};
+use crate::session::{SaslCredentials, Session};
 use crate::state::{SessionState, SharedState};
 use crate::transport::Transport;
 
@@ -66,7 +66,7 @@ impl ConnectOptions {
             return Err(Error::InvalidTarget("resume: 0 is not the id of a session".to_owned()));
         }
         #[cfg(feature = "tls")]
-        let transport = match self.tls.or_else(|| security.tls.then(ClientTls::new)) {
+        let transport = match self.tls.take().or_else(|| security.tls.then(ClientTls::new)) {
             Some(tls) => {
                 let tls = crate::tls_stream::load(tls, servers.is_some()).await?;
                 transport.secured(tls)
@@ -77,11 +77,8 @@ impl ConnectOptions {
         for auth in &self.session.auths {
             let (size, max) = (Request::Auth(auth.clone()).encoded_len() - PREFIX, self.session.max_request);
             if size > max {
-                return Err(Error::RequestTooLarge {
-                    context: ErrorContext::local("addAuth", ""),
-                    size,
-                    max,
-                });
+                let context = ErrorContext::local("addAuth", "");
+                return Err(Error::RequestTooLarge { context, size, max });
             }
         }
         // One generator in this order, so that a seed gives the same hosts, jitter and names.
@@ -89,25 +86,12 @@ impl ConnectOptions {
         if let Some(servers) = &servers {
             servers.shuffle(&mut rng);
             #[cfg(feature = "dns-srv")]
-            servers.ask(self.dns_servers, self.clock.clone(), &mut rng);
+            servers.ask(self.dns_servers.clone(), self.clock.clone(), &mut rng);
         }
-        let settings = SessionSettings { seed: rng.random(), ..self.session };
+        self.session.seed = rng.random();
+        let shared = Arc::new(SharedState::new(&self, servers, rng));
+        let Self { clock, session: settings, .. } = self;
         let connect_timeout = settings.connect_timeout;
-        let clock = self.clock;
-        let shared = SharedState::new(
-            self.request_timeout,
-            self.max_pending,
-            settings.session_timeout,
-            clock.clone(),
-            servers,
-            rng,
-            self.features,
-        );
-        shared.set_zxid(settings.last_zxid);
-        if let Some(observer) = self.observer {
-            shared.observe(observer);
-        }
-        let shared = Arc::new(shared);
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
         let span = tracing::debug_span!("session", id = tracing::field::Empty);

@@ -46,13 +46,13 @@ const LONGEST_SESSION: Duration = Duration::from_millis(i32::MAX as u64);
 #[must_use = "options do nothing before `connect`"]
 pub struct ConnectOptions {
     pub(crate) session: SessionSettings,
-    request_timeout: Option<Duration>,
+    pub(crate) request_timeout: Option<Duration>,
     chroot: Option<String>,
-    max_pending: usize,
+    pub(crate) max_pending: usize,
     pub(crate) seed: Option<u64>,
     pub(crate) clock: Clock,
     /// Shared by all sessions that are opened with clones of these options.
-    features: KnownFeatures,
+    pub(crate) features: KnownFeatures,
     /// Who learns of every state of the session.
     pub(crate) observer: Option<Arc<SessionObserver>>,
     #[cfg(feature = "dns-srv")]

@@ -20,7 +20,7 @@ use crate::call::PendingReply;
 use crate::chroot::Chroot;
 use crate::command::{CallOutcome, DriverCommand, ReplyExtra, ReplyTo, Submission};
 use crate::error::Error;
-use crate::features::KnownFeatures;
+use crate::options::ConnectOptions;
 use crate::server_list::ServerList;
 use crate::state::{SessionState, SharedState};
 use crate::transport::IntoTransport;
@@ -166,15 +166,9 @@ impl Harness {
         let clock = Clock::manual();
         let now = clock.now();
         let rng = StdRng::seed_from_u64(settings.seed);
-        let shared = Arc::new(SharedState::new(
-            None,
-            usize::MAX,
-            settings.session_timeout,
-            clock,
-            servers,
-            rng,
-            KnownFeatures::default(),
-        ));
+        let mut options = ConnectOptions::default().clock(clock);
+        options.session = settings.clone();
+        let shared = Arc::new(SharedState::new(&options, servers, rng));
         let (handles, commands) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), handles.downgrade(), now);
         Self { session, shared, now, handles, commands }
