@@ -170,7 +170,7 @@ impl<'c> Create<'c> {
 
     fn call(self) -> Call<'c, Created> {
         let (client, timeout) = (self.client, self.timeout);
-        let request = self.build(Request::Create2, Request::CreateContainer, Request::CreateTtl);
+        let request = self.into_op().map(Request::from);
         let decode = decode!("create", DecodedReply { reply: Reply::Created2(path, stat), extra } => {
             let sequence = extra.and_then(|extra| match *extra {
                 ReplyExtra::Sequence(number) => Some(number),
@@ -181,27 +181,15 @@ impl<'c> Create<'c> {
         Call::new(client, request, decode).with_timeout(timeout)
     }
 
-    /// The same, as an operation of a multi.
+    /// The operation, for a request or for a multi.
     pub(crate) fn into_op(self) -> Result<Op, Error> {
-        self.build(Op::Create2, Op::CreateContainer, Op::CreateTtl)
-    }
-
-    /// The record, in the variant of its opcode.
-    fn build<T>(
-        self,
-        plain: fn(records::Create) -> T,
-        container: fn(records::Create) -> T,
-        with_ttl: fn(records::CreateTtl) -> T,
-    ) -> Result<T, Error> {
         // The protocol has no such mode. Servers take the flags, but 3.9.5 then logs a wrong digest.
         let numbered_container = matches!(self.kind, CreateKind::Container) && self.sequential;
         let numbered_container = numbered_container.then_some(["`.container()`", "`.sequential()`"]);
         if let Some([one, other]) = self.conflict.or(numbered_container) {
             let context = ErrorContext::local("create", self.path);
-            return Err(Error::InvalidOptions {
-                context,
-                reason: format!("{one} and {other} exclude each other"),
-            });
+            let reason = format!("{one} and {other} exclude each other");
+            return Err(Error::InvalidOptions { context, reason });
         }
         let path = self.client.checked_path("create", self.path, self.sequential)?;
         let (data, acl) = (Some(self.data), Some(self.acl));
@@ -217,12 +205,12 @@ impl<'c> Create<'c> {
         let flags = mode.code();
         Ok(match self.kind {
             CreateKind::Persistent | CreateKind::Ephemeral => {
-                plain(records::Create { path, data, acl, flags })
+                Op::Create2(records::Create { path, data, acl, flags })
             }
-            CreateKind::Container => container(records::Create { path, data, acl, flags }),
+            CreateKind::Container => Op::CreateContainer(records::Create { path, data, acl, flags }),
             CreateKind::Ttl(ttl) => {
                 let ttl = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
-                with_ttl(records::CreateTtl { path, data, acl, flags, ttl })
+                Op::CreateTtl(records::CreateTtl { path, data, acl, flags, ttl })
             }
         })
     }

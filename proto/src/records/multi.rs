@@ -6,7 +6,7 @@ use nom::Parser;
 use crate::code::ErrorCode;
 use crate::codec::{ByteSink, Codec, Parsed, fail, record};
 use crate::jute::{DecodeError, NameList};
-use crate::operation::OpCode;
+use crate::operation::{OpCode, Request};
 use crate::records::data::{CheckVersion, Create, CreateTtl, Delete, GetChildren, GetData, SetData};
 use crate::stat::Stat;
 
@@ -64,6 +64,13 @@ macro_rules! parts {
             fn put(&self, out: &mut impl ByteSink) {
                 MultiHeader { kind: self.op().code(), done: false, err: -1 }.put(out);
                 match self { $(Self::$row(record) => record.put(out),)* }
+            }
+        }
+
+        /// The request that does the same by itself.
+        impl From<Op> for Request {
+            fn from(op: Op) -> Self {
+                match op { $(Op::$row(record) => Self::$row(record),)* }
             }
         }
     };
