@@ -4,7 +4,7 @@ use std::fmt;
 
 use std::sync::Arc;
 
-use zoolet_proto::{OpCode, OpKind, Request, records::Op};
+use zoolet_proto::{OpCode, OpKind, Request};
 
 use crate::chroot::Chroot;
 use crate::connection_error::ConnectionError;
@@ -48,11 +48,6 @@ impl ErrorContext {
     /// For a request that may or may not have been sent.
     pub(crate) fn unanswered(op: OpCode) -> Self {
         Self { may_have_applied: has_side_effects(op), ..Self::local(name(op), "") }
-    }
-
-    /// For one operation of a multi that was refused as a whole.
-    pub(crate) fn of_multi_op(op: &Op, chroot: &Chroot) -> Self {
-        Self::local(name(op.op()), chroot.strip(op.path()))
     }
 
     /// For something that is never sent.

@@ -1,6 +1,5 @@
 //! What a refusal means, as far as the client can know: servers return a code and nothing else.
 
-use zoolet_proto::records::Op;
 use zoolet_proto::{Acl, ErrorCode, OpCode, OpKind, Request, path};
 
 use crate::chroot::Chroot;
@@ -9,58 +8,16 @@ use crate::context::{ErrorDetail, MissingParent};
 /// What to do about a missing parent.
 const PARENTS_ADVICE: &str = "which `.parents()` creates";
 
-/// What a refused operation asked for.
-pub(crate) struct RefusedOperation<'r> {
-    op: OpCode,
-    /// As the server sees it.
-    path: &'r str,
-    /// The version that it expected; −1 for any.
-    version: Option<i32>,
-    acl: Option<&'r [Acl]>,
-}
-
-impl<'r> From<&'r Request> for RefusedOperation<'r> {
-    fn from(request: &'r Request) -> Self {
-        let (version, acl) = match request {
-            Request::Create(create) | Request::Create2(create) | Request::CreateContainer(create) => {
-                (None, create.acl.as_deref())
-            }
-            Request::CreateTtl(create) => (None, create.acl.as_deref()),
-            Request::Delete(delete) => (Some(delete.version), None),
-            Request::SetData(set) => (Some(set.version), None),
-            Request::SetAcl(set) => (Some(set.version), set.acl.as_deref()),
-            _ => (None, None),
-        };
-        Self { op: request.op(), path: request.path().unwrap_or_default(), version, acl }
-    }
-}
-
-impl<'r> From<&'r Op> for RefusedOperation<'r> {
-    fn from(op: &'r Op) -> Self {
-        let (version, acl) = match op {
-            Op::Create(create) | Op::Create2(create) | Op::CreateContainer(create) => {
-                (None, create.acl.as_deref())
-            }
-            Op::CreateTtl(create) => (None, create.acl.as_deref()),
-            Op::Delete(delete) => (Some(delete.version), None),
-            Op::SetData(set) => (Some(set.version), None),
-            Op::Check(check) => (Some(check.version), None),
-            Op::GetData(_) | Op::GetChildren(_) => (None, None),
-        };
-        Self { op: op.op(), path: op.path(), version, acl }
-    }
-}
-
 /// A hint on why this was refused with `code`. `has_identity` is whether the session has added an identity.
-pub(crate) fn explain<'r>(
-    refused: impl Into<RefusedOperation<'r>>,
+pub(crate) fn explain(
+    refused: &Request,
     code: ErrorCode,
     chroot: &Chroot,
     has_identity: bool,
 ) -> Option<ErrorDetail> {
-    let asked = refused.into();
-    let creates = asked.op.kind() == OpKind::Create;
-    let parent = || chroot.strip(path::parent(asked.path));
+    let path = refused.path().unwrap_or_default();
+    let creates = refused.op().kind() == OpKind::Create;
+    let parent = || chroot.strip(path::parent(path));
     let hint = match code {
         ErrorCode::NoNode if creates => match parent() {
             "/" => format!("the chroot {} does not exist", chroot.as_str()),
@@ -69,12 +26,12 @@ pub(crate) fn explain<'r>(
                 return Some(ErrorDetail::MissingParent(Box::new(parent)));
             }
         },
-        ErrorCode::NoNode if !chroot.as_str().is_empty() && !asked.path.is_empty() => {
-            format!("with the chroot, its path is {}", asked.path)
+        ErrorCode::NoNode if !chroot.as_str().is_empty() && !path.is_empty() => {
+            format!("with the chroot, its path is {path}")
         }
         ErrorCode::NoChildrenForEphemerals if creates => format!("its parent {} is ephemeral", parent()),
-        ErrorCode::BadVersion => format!("version {} was expected", asked.version?),
-        ErrorCode::Unimplemented => match asked.op {
+        ErrorCode::BadVersion => format!("version {} was expected", expected_version(refused)?),
+        ErrorCode::Unimplemented => match refused.op() {
             OpCode::CreateTtl => {
                 "a time to live requires `zookeeper.extendedTypesEnabled=true` at the servers".to_owned()
             }
@@ -85,10 +42,31 @@ pub(crate) fn explain<'r>(
         ErrorCode::SessionClosedRequireSaslAuth => {
             "this server serves only clients that have authenticated, as by `sasl_digest_md5` or with a certificate".to_owned()
         }
-        ErrorCode::InvalidAcl => wrong_acl(asked.acl?, has_identity)?,
+        ErrorCode::InvalidAcl => wrong_acl(acl_of(refused)?, has_identity)?,
         _ => return None,
     };
     Some(ErrorDetail::Hint(hint.into()))
+}
+
+/// The version that a request expects; −1 for any.
+fn expected_version(request: &Request) -> Option<i32> {
+    match request {
+        Request::Delete(delete) => Some(delete.version),
+        Request::SetData(set) => Some(set.version),
+        Request::SetAcl(set) => Some(set.version),
+        Request::Check(check) => Some(check.version),
+        _ => None,
+    }
+}
+
+fn acl_of(request: &Request) -> Option<&[Acl]> {
+    match request {
+        Request::Create(create) | Request::Create2(create) | Request::CreateContainer(create) => &create.acl,
+        Request::CreateTtl(create) => &create.acl,
+        Request::SetAcl(set) => &set.acl,
+        _ => return None,
+    }
+    .as_deref()
 }
 
 /// The first release of Apache ZooKeeper that has an operation, if older ones are in use.

@@ -108,13 +108,10 @@ fn multi_results(
         _ => None,
     });
     if let Some((index, code)) = refused {
-        let context = match ops.get(index) {
-            Some(op) => {
-                let hint = hint::explain(op, code, chroot, has_identity);
-                ErrorContext::of_multi_op(op, chroot).with(hint)
-            }
-            None => ErrorContext::of(request, false, chroot),
-        };
+        let operation = ops.get(index).cloned().map(Request::from);
+        let refused = operation.as_ref().unwrap_or(request);
+        let hint = hint::explain(refused, code, chroot, has_identity);
+        let context = ErrorContext::of(refused, false, chroot).with(hint);
         return Err(Error::MultiRefused { index, context, code });
     }
     if !is_answered(ops, &results) {
