@@ -4,7 +4,7 @@ use std::fmt;
 
 use subtle::ConstantTimeEq;
 
-use super::directives::{parse, quoted};
+use super::directives::{Directives, quoted};
 use super::{Computation, DIGEST_URI, DigestMd5Error, MAX_TOKEN, NONCE_COUNT, UserKey};
 
 /// The longest challenge that a client reads (RFC 2831, 2.1.1).
@@ -27,25 +27,22 @@ pub fn respond(
     password: &str,
     cnonce: &str,
 ) -> Result<DigestResponse, DigestMd5Error> {
-    use DigestMd5Error::{Malformed, Missing, Unexpected};
+    use DigestMd5Error::{Malformed, Unexpected};
     if challenge.len() > MAX_CHALLENGE {
         return Err(Malformed("it is too long"));
     }
-    let [realm, nonce, algorithm, qop, charset] =
-        parse(challenge, ["realm", "nonce", "algorithm", "qop", "charset"])?;
-    let readable = |value: Option<Vec<u8>>, name| {
-        String::from_utf8(value.ok_or(Missing(name))?).map_err(|_| Unexpected(name))
-    };
-    let (realm, nonce) = (readable(realm, "realm")?, readable(nonce, "nonce")?);
-    if algorithm.ok_or(Missing("algorithm"))? != b"md5-sess" {
+    let asked = Directives::parse(challenge, &["realm", "nonce", "algorithm", "qop", "charset"])?;
+    let readable = |name| std::str::from_utf8(asked.required(name)?).map_err(|_| Unexpected(name));
+    let (realm, nonce) = (readable("realm")?, readable("nonce")?);
+    if asked.required("algorithm")? != b"md5-sess" {
         return Err(Unexpected("algorithm"));
     }
     // Absent, it is `auth` alone.
-    let offers_auth = |qop: &Vec<u8>| qop.split(|byte| *byte == b',').any(|one| one.trim_ascii() == b"auth");
-    if !qop.as_ref().is_none_or(offers_auth) {
+    let offers_auth = |qop: &[u8]| qop.split(|byte| *byte == b',').any(|one| one.trim_ascii() == b"auth");
+    if !asked.get("qop").is_none_or(offers_auth) {
         return Err(Unexpected("qop"));
     }
-    let charset = match charset.as_deref() {
+    let charset = match asked.get("charset") {
         Some(b"utf-8") => "charset=utf-8,",
         None if user.is_ascii() => "",
         _ => return Err(Unexpected("charset")),
@@ -57,7 +54,7 @@ pub fn respond(
         authzid: Some(user.as_bytes()),
         digest_uri: DIGEST_URI.as_bytes(),
     };
-    let [name, realm, nonce, cnonce] = [user, &realm, &nonce, cnonce].map(quoted);
+    let [name, realm, nonce, cnonce] = [user, realm, nonce, cnonce].map(quoted);
     let response = computed.response();
     let token = format!(
         "{charset}username={name},realm={realm},nonce={nonce},nc={NONCE_COUNT},cnonce={cnonce},\
@@ -77,8 +74,9 @@ impl DigestResponse {
 
     /// Whether this last token of the server proves that it knows the password.
     pub fn is_confirmed_by(&self, token: &[u8]) -> bool {
-        let rspauth = if token.len() > MAX_TOKEN { None } else { parse(token, ["rspauth"]).ok() };
-        matches!(rspauth, Some([Some(value)]) if bool::from(self.rspauth.as_bytes().ct_eq(&value)))
+        let proof = if token.len() > MAX_TOKEN { None } else { Directives::parse(token, &["rspauth"]).ok() };
+        let rspauth = proof.as_ref().and_then(|proof| proof.get("rspauth"));
+        rspauth.is_some_and(|value| self.rspauth.as_bytes().ct_eq(value).into())
     }
 }
 

@@ -1,36 +1,47 @@
 //! The syntax of tokens: `name=value` and `name="value"`, with commas or blanks between. As the JDK reads it, which takes more
 //! than the RFC allows (`DigestMD5Base.parseDirectives`).
 
+use std::collections::BTreeMap;
+
 use super::DigestMd5Error;
 
-/// The values of the directives of interest, in the order of their names.
-pub(super) type Values<const N: usize> = [Option<Vec<u8>>; N];
+/// The directives of interest in a token: their names and values.
+#[derive(Default)]
+pub(super) struct Directives(BTreeMap<&'static str, Vec<u8>>);
 
 /// The first directive, by name and value, and what comes after it and its separator.
 type Directive<'a> = (&'a [u8], Vec<u8>, &'a [u8]);
 
-/// Reads the directives with these names, in any case; others are skipped.
-///
-/// # Errors
-/// `Malformed` for another syntax, or a directive of interest that comes twice.
-pub(super) fn parse<const N: usize>(token: &[u8], names: [&str; N]) -> Result<Values<N>, DigestMd5Error> {
-    let mut values = [const { None }; N];
-    let mut rest = skip_blanks(token);
-    while let Some((&first, after)) = rest.split_first() {
-        if first == b',' {
-            rest = skip_blanks(after);
-            continue;
-        }
-        let (name, value, after) = directive(rest)?;
-        rest = after;
-        let at = names.iter().position(|wanted| wanted.as_bytes().eq_ignore_ascii_case(name));
-        if let Some(slot) = at.map(|at| &mut values[at]) {
-            if slot.replace(value).is_some() {
+impl Directives {
+    /// Reads the directives with these names, in any case; others are skipped.
+    ///
+    /// # Errors
+    /// `Malformed` for another syntax, or a directive of interest that comes twice.
+    pub(super) fn parse(token: &[u8], names: &[&'static str]) -> Result<Self, DigestMd5Error> {
+        let mut found = BTreeMap::new();
+        let mut rest = skip_blanks(token);
+        while let Some((&first, after)) = rest.split_first() {
+            if first == b',' {
+                rest = skip_blanks(after);
+                continue;
+            }
+            let (name, value, after) = directive(rest)?;
+            rest = after;
+            let name = names.iter().find(|wanted| wanted.as_bytes().eq_ignore_ascii_case(name));
+            if name.is_some_and(|name| found.insert(*name, value).is_some()) {
                 return Err(DigestMd5Error::Malformed("a directive comes twice"));
             }
         }
+        Ok(Self(found))
     }
-    Ok(values)
+
+    pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
+        self.0.get(name).map(Vec::as_slice)
+    }
+
+    pub(super) fn required(&self, name: &'static str) -> Result<&[u8], DigestMd5Error> {
+        self.get(name).ok_or(DigestMd5Error::Missing(name))
+    }
 }
 
 /// A value between quotes.

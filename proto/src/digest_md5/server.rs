@@ -2,7 +2,7 @@
 
 use subtle::ConstantTimeEq;
 
-use super::directives::parse;
+use super::directives::Directives;
 use super::{Computation, DIGEST_URI, DigestMd5Error, MAX_TOKEN, REALM, UserKey};
 
 /// The directives that a server knows. Others may have any value, and come twice.
@@ -46,70 +46,52 @@ pub fn judge(
     token: &[u8],
     key_of: impl FnOnce(&str) -> Option<UserKey>,
 ) -> Result<AuthenticatedUser, DigestMd5Error> {
-    use DigestMd5Error::{Malformed, Missing, Unexpected, WrongPassword};
+    use DigestMd5Error::{Malformed, Unexpected, WrongPassword};
     if token.len() > MAX_TOKEN {
         return Err(Malformed("it is too long"));
     }
-    let [
-        username,
-        realm,
-        nonce_of_client,
-        cnonce,
-        digest_uri,
-        response,
-        count,
-        qop,
-        charset,
-        maxbuf,
-        authzid,
-        _,
-        _,
-    ] = parse(token, DIRECTIVES)?;
+    let given = Directives::parse(token, &DIRECTIVES)?;
     let is_number = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| text.parse::<i32>().is_ok());
     let is_one =
         |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| i32::from_str_radix(text, 16) == Ok(1));
-    for (name, value, is_expected) in [
-        ("charset", &charset, (|value| value == b"utf-8") as fn(&[u8]) -> bool),
-        ("maxbuf", &maxbuf, is_number),
-        ("nonce-count", &count, is_one),
-        ("qop", &qop, |value| value == b"auth"),
+    for (name, is_expected) in [
+        ("charset", (|value| value == b"utf-8") as fn(&[u8]) -> bool),
+        ("maxbuf", is_number),
+        ("nonce-count", is_one),
+        ("qop", |value| value == b"auth"),
     ] {
-        if !value.as_deref().is_none_or(is_expected) {
+        if !given.get(name).is_none_or(is_expected) {
             return Err(Unexpected(name));
         }
     }
-    let username = username.ok_or(Missing("username"))?;
-    let realm = realm.ok_or(Missing("realm"))?;
-    let nonce_of_client = nonce_of_client.ok_or(Missing("nonce"))?;
-    let cnonce = cnonce.ok_or(Missing("cnonce"))?;
-    let digest_uri = digest_uri.ok_or(Missing("digest-uri"))?;
-    let response = response.ok_or(Missing("response"))?;
-    if realm != REALM.as_bytes() {
-        return Err(Unexpected("realm"));
+    let username = given.required("username")?;
+    for (name, expected) in [("realm", REALM), ("nonce", nonce)] {
+        if given.required(name)? != expected.as_bytes() {
+            return Err(Unexpected(name));
+        }
     }
-    if nonce_of_client != nonce.as_bytes() {
-        return Err(Unexpected("nonce"));
-    }
+    let (cnonce, digest_uri) = (given.required("cnonce")?, given.required("digest-uri")?);
+    let response = given.required("response")?;
     if !digest_uri.eq_ignore_ascii_case(DIGEST_URI.as_bytes()) {
         return Err(Unexpected("digest-uri"));
     }
     // Without a charset it is unknown which characters these are.
-    let is_readable = charset.is_some() || username.is_ascii();
-    let name = String::from_utf8(username).ok().filter(|_| is_readable).ok_or(Unexpected("username"))?;
+    let is_readable = given.get("charset").is_some() || username.is_ascii();
+    let name = std::str::from_utf8(username).ok().filter(|_| is_readable).ok_or(Unexpected("username"))?;
     // An unknown user takes as long as a wrong password.
-    let key = key_of(&name);
+    let key = key_of(name);
     let known = key.is_some();
     let computed = Computation {
         key: &key.unwrap_or(UserKey([0; 16])),
         nonce: nonce.as_bytes(),
-        cnonce: &cnonce,
-        authzid: authzid.as_deref(),
+        cnonce,
+        authzid: given.get("authzid"),
         // In the client's spelling.
-        digest_uri: &digest_uri,
+        digest_uri,
     };
-    let is_right: bool = computed.response().as_bytes().ct_eq(&response).into();
+    let is_right: bool = computed.response().as_bytes().ct_eq(response).into();
     if !(known && is_right) {
         return Err(WrongPassword);
     }
-    Ok(AuthenticatedUser { rspauth: format!("rspauth={}", computed.rspauth()), name })
+    Ok(AuthenticatedUser { name: name.to_owned(), rspauth: format!("rspauth={}", computed.rspauth()) })
 }

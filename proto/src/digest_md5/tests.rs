@@ -58,15 +58,15 @@ fn intermediate_values_are_those_of_the_captures() {
 fn changed(from: &str, to: &str) -> String {
     assert!(JAVA.contains(from), "{from}");
     let token = JAVA.replace(from, to);
-    let [uri, authzid, cnonce] =
-        directives::parse(token.as_bytes(), ["digest-uri", "authzid", "cnonce"]).unwrap_or_default();
+    let names = ["digest-uri", "authzid", "cnonce"];
+    let given = directives::Directives::parse(token.as_bytes(), &names).unwrap_or_default();
     let key = UserKey::new("bob", "bobsecret");
     let computed = Computation {
         key: &key,
         nonce: NONCE.as_bytes(),
-        cnonce: &cnonce.unwrap_or_default(),
-        authzid: authzid.as_deref(),
-        digest_uri: &uri.unwrap_or_default(),
+        cnonce: given.get("cnonce").unwrap_or_default(),
+        authzid: given.get("authzid"),
+        digest_uri: given.get("digest-uri").unwrap_or_default(),
     };
     token.replace("5d0921a7597c0e79483d9156df5412f7", &computed.response())
 }
