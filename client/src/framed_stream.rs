@@ -91,8 +91,11 @@ impl FramedStream {
         let read = ready!(pin!(self.stream.read_buf(&mut self.read_buf)).poll(cx));
         Poll::Ready(match read {
             Ok(1..) => Ok(()),
-            Ok(0) => Err(self.write_error.take().unwrap_or_else(|| closed(max_reply.is_none()))),
-            Err(error) => Err(self.write_error.take().unwrap_or(error)),
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                Err(self.write_error.take().unwrap_or(error))
+            }
+            // To TLS, an end without a notice is an error, as after a crash. Frames have lengths, so that none is taken for whole.
+            Ok(0) | Err(_) => Err(self.write_error.take().unwrap_or_else(|| closed(max_reply.is_none()))),
         })
     }
 

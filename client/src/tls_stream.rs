@@ -1,14 +1,10 @@
 //! Connections by TLS: the handshake, and what its failures mean.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zoolet_tls::rustls::{AlertDescription, CertificateError, Error as RustlsError, InvalidMessage};
 use zoolet_tls::tokio_rustls::TlsConnector;
-use zoolet_tls::tokio_rustls::client::TlsStream;
 use zoolet_tls::{ClientTls, LiveTls};
 
 use crate::error::Error;
@@ -35,39 +31,14 @@ pub(crate) async fn shake_hands(
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("TLS: {error}"));
     let name = tls.settings().name_for(host).map_err(invalid)?;
     let connector = TlsConnector::from(tls.current().await);
-    let stream = connector.connect(name, stream).await.map_err(explain)?;
-    Ok(Box::new(ExplainedStream(stream)))
+    Ok(Box::new(connector.connect(name, stream).await.map_err(explain)?))
 }
 
-/// A stream whose errors say what they mean.
-struct ExplainedStream(TlsStream<Box<dyn ClientStream>>);
-
-impl AsyncRead for ExplainedStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Poll::Ready(match ready!(Pin::new(&mut self.0).poll_read(cx, buf)) {
-            // An end without a notice, as after a crash. Frames have lengths, so that none is taken for whole.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
-            read => read.map_err(explain),
-        })
-    }
-}
-
-impl AsyncWrite for ExplainedStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf).map_err(explain)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx).map_err(explain)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx).map_err(explain)
-    }
+/// An error of a connection. If it is one of TLS, with what a user can do about it: with TLS 1.3, only the first read tells a client
+/// that the server refuses its certificate.
+pub(crate) fn explain_later(error: io::Error) -> io::Error {
+    let is_of_tls = error.get_ref().is_some_and(|inner| inner.is::<RustlsError>());
+    if is_of_tls { explain(error) } else { error }
 }
 
 /// The same error with what a user can do about it.
@@ -94,7 +65,7 @@ fn explain(error: io::Error) -> io::Error {
 /// What a server means by an alert.
 fn refusal(alert: AlertDescription) -> String {
     let meaning = match alert {
-        // With TLS 1.3 a client learns only from its first read that it should have a certificate. Java sends bad_certificate then.
+        // Java sends bad_certificate for it.
         AlertDescription::CertificateRequired => "it requires a certificate of the client",
         AlertDescription::BadCertificate => "it requires a certificate of the client, or cannot read it",
         AlertDescription::CertificateUnknown | AlertDescription::UnknownCA => {

@@ -203,6 +203,8 @@ impl Session {
         }
         let never =
             error.kind() == io::ErrorKind::Unsupported && !self.established && self.shared.hosts() <= 1;
+        #[cfg(feature = "tls")]
+        let error = crate::tls_stream::explain_later(error);
         let error = ConnectionError::new(self.host.clone(), &error);
         let was_serving = self.phase == Phase::Serving;
         let is_news = self.leave_connection(now, &error);
