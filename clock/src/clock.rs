@@ -233,7 +233,7 @@ impl Clock {
     /// are [internal](Sleep::internal) waits for another time; and the [activity guards](Clock::begin_activity). 0 for every other
     /// clock.
     pub fn pending_wakeups(&self) -> usize {
-        self.as_manual().map_or(0, |manual| manual.pending_wakeups())
+        self.as_manual().map_or(0, |manual| manual.lock().pending_wakeups())
     }
 
     /// The instant at which a wait for `deadline` ends if the machine is not suspended before, by the source of this clock.

@@ -19,7 +19,7 @@ const LIFE: u32 = 1_000;
 pub(crate) struct Manual(Mutex<ManualState>);
 
 #[derive(Debug)]
-struct ManualState {
+pub(crate) struct ManualState {
     /// The time without suspensions, in which waits count.
     now: Instant,
     end: Instant,
@@ -27,7 +27,7 @@ struct ManualState {
     sleepers: BTreeMap<(Instant, SleeperId), Sleeper>,
     activities: usize,
     /// Counts moves, and the begin and end of waits and activities.
-    changes: u64,
+    pub(crate) changes: u64,
     abandoned: Option<Abandoned>,
     /// The waits that were woken, until their task has seen it, or for an internal one until it continues or ends.
     woken: BTreeSet<SleeperId>,
@@ -136,24 +136,6 @@ impl Manual {
         Some(distance)
     }
 
-    pub(crate) fn pending_wakeups(&self) -> usize {
-        let state = self.lock();
-        state.woken.len() + state.activities
-    }
-
-    pub(crate) fn changes(&self) -> u64 {
-        self.lock().changes
-    }
-
-    /// The waits that have not ended, the earliest first; none that waits for ever.
-    pub(crate) fn waits(&self) -> Vec<ClockWait> {
-        self.lock().waits().collect()
-    }
-
-    pub(crate) fn next_wait(&self) -> Option<ClockWait> {
-        self.lock().waits().next()
-    }
-
     /// Lets the waits of callers fail, and with `internal` those of Zoolet itself too.
     pub(crate) fn abandon(&self, reason: &str, internal: bool) {
         let mut state = self.lock();
@@ -210,14 +192,20 @@ impl Manual {
         drop(sleeper);
     }
 
-    fn lock(&self) -> MutexGuard<'_, ManualState> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ManualState> {
         // Nothing panics under this lock, and every change leaves the state consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ManualState {
-    fn waits(&self) -> impl Iterator<Item = ClockWait> {
+    /// What must finish before the clock moves on.
+    pub(crate) fn pending_wakeups(&self) -> usize {
+        self.woken.len() + self.activities
+    }
+
+    /// The waits that have not ended, the earliest first; none that waits for ever.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = ClockWait> {
         let waits = self.sleepers.iter().map(|((deadline, _), sleeper)| ClockWait {
             remaining: deadline.saturating_duration_since(self.now),
             what: sleeper.name.to_string(),

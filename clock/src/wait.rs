@@ -23,18 +23,18 @@ impl Clock {
     /// What waits for a manual clock, the earliest first, without waits of more than fifteen years. Empty for every other
     /// clock.
     pub fn waits(&self) -> Vec<ClockWait> {
-        self.as_manual().map_or_else(|_| Vec::new(), |manual| manual.waits())
+        self.as_manual().map_or_else(|_| Vec::new(), |manual| manual.lock().waits().collect())
     }
 
     /// The first of [`Clock::waits`].
     pub fn next_wait(&self) -> Option<ClockWait> {
-        self.as_manual().ok()?.next_wait()
+        self.as_manual().ok()?.lock().waits().next()
     }
 
     /// Counts what happens to a manual clock: moves, and the begin and end of waits and of activity guards. 0 for every other
     /// clock.
     pub fn changes(&self) -> u64 {
-        self.as_manual().map_or(0, |manual| manual.changes())
+        self.as_manual().map_or(0, |manual| manual.lock().changes)
     }
 
     /// Lets every wait for a manual clock that has not ended panic with `reason`, those that begin later as well: for a test
