@@ -101,22 +101,13 @@ impl ErrorContext {
     }
 
     /// What else is known, as the end of a message.
-    pub(crate) fn detail(&self) -> DisplayDetail<'_> {
-        DisplayDetail(self.detail.as_ref())
+    pub(crate) fn detail(&self) -> String {
+        self.detail.as_ref().map_or_else(String::new, |detail| format!("; {detail}"))
     }
 
     /// Whether it is a write that a server may have received.
     pub(crate) fn may_have_applied(&self) -> bool {
         self.may_have_applied
-    }
-}
-
-/// See [`ErrorContext::detail`].
-pub(crate) struct DisplayDetail<'d>(Option<&'d ErrorDetail>);
-
-impl fmt::Display for DisplayDetail<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |detail| write!(f, "; {detail}"))
     }
 }
 

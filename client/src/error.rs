@@ -1,6 +1,5 @@
 //! The error of every call.
 
-use std::fmt;
 use std::time::Duration;
 
 use zoolet_proto::{ErrorCode, PathError};
@@ -126,7 +125,7 @@ pub enum Error {
     #[error("connect: {0}")]
     InvalidTarget(String),
     /// No session could be opened within [`connect_timeout`](crate::ConnectOptions::connect_timeout).
-    #[error("connect: no session within {timeout:?}{}", Hosts(.hosts))]
+    #[error("connect: no session within {timeout:?}{}", reasons(.hosts))]
     Unreachable {
         /// The connect timeout.
         timeout: Duration,
@@ -139,19 +138,13 @@ pub enum Error {
 const MAX_HOSTS: usize = 5;
 
 /// The end of a message: what is wrong with each host.
-struct Hosts<'h>(&'h [ConnectionError]);
-
-impl fmt::Display for Hosts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (shown, more) = self.0.split_at(self.0.len().min(MAX_HOSTS));
-        for host in shown {
-            write!(f, "; {host}")?;
-        }
-        match more.len() {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
-        }
+fn reasons(hosts: &[ConnectionError]) -> String {
+    let (shown, more) = hosts.split_at(hosts.len().min(MAX_HOSTS));
+    let mut reasons: String = shown.iter().map(|host| format!("; {host}")).collect();
+    if !more.is_empty() {
+        reasons += &format!("; and {} more", more.len());
     }
+    reasons
 }
 
 impl Error {
