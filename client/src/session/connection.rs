@@ -42,7 +42,7 @@ impl Session {
         let timeout = self.settings.session_timeout.as_millis();
         ConnectRequest {
             protocol_version: 0,
-            last_zxid_seen: self.last_zxid,
+            last_zxid_seen: self.shared.last_zxid(),
             timeout: i32::try_from(timeout).unwrap_or(i32::MAX),
             session: if self.established { self.id } else { SessionId(0) },
             password: Some(self.password.clone()),
@@ -153,7 +153,7 @@ impl Session {
         for auth in self.auths.clone() {
             self.transmit(now, Submission::internal(Request::Auth(auth)));
         }
-        let restoring = watch::restore(&self.watches, self.last_zxid, self.settings.max_request);
+        let restoring = watch::restore(&self.watches, self.shared.last_zxid(), self.settings.max_request);
         self.watches.restored();
         for request in restoring {
             let call = Submission::internal(request);

@@ -134,7 +134,6 @@ pub(crate) struct Session {
     /// `None` if the server takes writes.
     probe: Option<ReadWriteProbe>,
     timeout: Duration,
-    last_zxid: Zxid,
     auths: Vec<AuthPacket>,
     sasl: SaslExchange,
     calls: Calls,
@@ -164,7 +163,6 @@ impl Session {
             rng: StdRng::seed_from_u64(settings.seed),
             auths: settings.auths.clone(),
             timeout: settings.session_timeout,
-            last_zxid: settings.last_zxid,
             settings,
             shared,
             commands,

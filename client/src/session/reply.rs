@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 use zoolet_proto::frame::PREFIX;
-use zoolet_proto::records::{RemoveWatches, SetWatches2, WatchedEvent};
+use zoolet_proto::records::{RemoveWatches, WatchedEvent};
 use zoolet_proto::{ErrorCode, Jute, OpCode, Reply, ReplyHeader, Request, WatcherType, Xid, Zxid, jute};
 
 use super::flight::InFlight;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::features::ServerFeature;
 use crate::feed::{self, FeedReply};
 use crate::state::SessionState;
-use crate::watch::{WatchEvent, WatchReply};
+use crate::watch::{WatchEvent, WatchReply, restored_watches};
 
 impl Session {
     pub(super) fn handle_reply(&mut self, now: Instant, frame: &[u8]) -> Result<(), ProtocolViolation> {
@@ -75,8 +75,7 @@ impl Session {
         if !matches!(header.xid, Xid::AUTH | Xid::SET_WATCHES) {
             self.failures = 0;
         }
-        if header.zxid > self.last_zxid {
-            self.last_zxid = header.zxid;
+        if header.zxid > self.shared.last_zxid() {
             self.shared.set_zxid(header.zxid);
         }
     }
@@ -204,22 +203,12 @@ impl Session {
     /// If `call` was to restore watches, it has failed. Their users get an error instead of waiting for ever. A feed, whose
     /// request is about its own watches, learns it by the reply.
     pub(super) fn abandon(&mut self, call: &Submission) {
-        let lost: SetWatches2 = match &call.request {
-            _ if call.reply_to.ticket().is_some() => return,
-            Request::SetWatches(all) => all.clone().into(),
-            Request::SetWatches2(all) => (**all).clone(),
-            _ => return,
-        };
-        tracing::warn!("the server does not restore watches; they end with WatchRemoved");
-        for (kind, paths) in [
-            (WatcherType::Data, lost.data),
-            (WatcherType::Data, lost.exist),
-            (WatcherType::Children, lost.child),
-            (WatcherType::Persistent, lost.persistent),
-            (WatcherType::PersistentRecursive, lost.recursive),
-        ] {
-            paths.iter().for_each(|path| self.watches.removed(path, kind));
+        let mut lost =
+            restored_watches(&call.request).filter(|_| call.reply_to.ticket().is_none()).peekable();
+        if lost.peek().is_some() {
+            tracing::warn!("the server does not restore watches; they end with WatchRemoved");
         }
+        lost.for_each(|(kind, _, path)| self.watches.removed(path, kind.watcher_type()));
     }
 
     fn handle_event(&mut self, zxid: Zxid, body: &[u8]) -> Result<(), ProtocolViolation> {

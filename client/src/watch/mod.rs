@@ -26,7 +26,7 @@ pub(crate) use restore::restore;
 #[cfg(test)]
 pub(crate) use stream::STREAM_CAPACITY;
 pub use stream::{WatchStream, WatchUpdate};
-pub(crate) use table::{WatchReply, WatchTable};
+pub(crate) use table::{WatchReply, WatchTable, restored_watches};
 
 /// A change that a watch reports.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -152,14 +152,14 @@ impl WatchTable {
 
     /// A feed has sent a request. The changes since its zxid that a setWatches reports come before its reply.
     pub(crate) fn feed_asks(&mut self, request: &Request, chroot: &Chroot, feed: &FeedSink) {
-        for (kind, _, path) in bulk_watches(request) {
+        for (kind, _, path) in restored_watches(request) {
             self.add_feed(kind, path, chroot, feed);
         }
     }
 
     /// The request of a feed has set its watches. A feed has at most one watch of a kind on a path.
     pub(crate) fn feed_answered(&mut self, request: &Request, chroot: &Chroot, feed: &FeedSink) {
-        for (kind, missing, path) in bulk_watches(request) {
+        for (kind, missing, path) in restored_watches(request) {
             // An event that came before this reply has used the watch up.
             let entry = self.entries_mut(kind).get_mut(path);
             if let Some(entry) = entry.filter(|entry| entry.users.iter().any(|user| user.is_feed(feed))) {
@@ -311,16 +311,24 @@ impl WatchTable {
     }
 }
 
-/// The watches that a setWatches sets: each with its kind, its path, and whether the znode was absent.
-fn bulk_watches(request: &Request) -> impl Iterator<Item = (WatchKind, bool, &str)> {
-    let set = match request {
-        Request::SetWatches(set) => Some(set),
-        _ => None,
+/// The watches that a setWatches or a setWatches2 sets: each with its kind, whether the znode was absent, and its path.
+pub(crate) fn restored_watches(request: &Request) -> impl Iterator<Item = (WatchKind, bool, &str)> {
+    let none = &[][..];
+    let (data, absent, children, persistent, recursive) = match request {
+        Request::SetWatches(set) => (&set.data[..], &set.exist[..], &set.child[..], none, none),
+        Request::SetWatches2(set) => {
+            (&set.data[..], &set.exist[..], &set.child[..], &set.persistent[..], &set.recursive[..])
+        }
+        _ => (none, none, none, none, none),
     };
-    set.into_iter().flat_map(|set| {
-        let data = set.data.iter().map(|path| (WatchKind::Data, false, path.as_str()));
-        let absent = set.exist.iter().map(|path| (WatchKind::Data, true, path.as_str()));
-        let children = set.child.iter().map(|path| (WatchKind::Child, false, path.as_str()));
-        data.chain(absent).chain(children)
-    })
+    let lists = [
+        (WatchKind::Data, false, data),
+        (WatchKind::Data, true, absent),
+        (WatchKind::Child, false, children),
+        (WatchKind::Persistent, false, persistent),
+        (WatchKind::Recursive, false, recursive),
+    ];
+    lists
+        .into_iter()
+        .flat_map(|(kind, absent, paths)| paths.iter().map(move |path| (kind, absent, path.as_str())))
 }
