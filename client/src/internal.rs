@@ -8,10 +8,10 @@ pub use zoolet_proto::contender;
 
 use crate::client::Client;
 use crate::error::Error;
-pub use crate::feed::{FEED_CAPACITY, Feed, FeedAnswer, FeedItem, FeedReply, FeedRequest};
+pub use crate::feed::{FEED_CAPACITY, Feed, FeedItem, FeedReply, FeedRequest};
 pub use crate::locked::locked;
 pub use crate::op::MissingParents;
-pub use zoolet_proto::NameList;
+pub use zoolet_proto::{NameList, Reply};
 
 /// The error of a create, with other advice about a missing parent: the caller of a recipe has no `.parents()`.
 pub fn with_parent_advice(mut error: Error, advice: &'static str) -> Error {

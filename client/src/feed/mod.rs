@@ -13,9 +13,8 @@ mod request;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::sync::mpsc;
-use zoolet_proto::{NameList, Stat, Zxid};
+use zoolet_proto::{Reply, Zxid};
 
 use crate::chroot::Chroot;
 use crate::command::{DriverCommand, FeedTicket};
@@ -27,7 +26,6 @@ use crate::watch::WatchEvent;
 
 pub(crate) use queue::{FeedQueue, FeedSink, Feeds};
 pub use request::FeedRequest;
-pub(crate) use request::outcome;
 
 /// An item of a [`Feed`].
 #[derive(Debug)]
@@ -68,25 +66,9 @@ pub struct FeedReply {
     pub tag: u64,
     /// The state that the reply shows; `None` if no server has replied, with `Unimplemented`, and with `ReplyTooLarge`.
     pub zxid: Option<Zxid>,
-    /// What the server replied.
-    pub outcome: Result<FeedAnswer, Error>,
-}
-
-/// What a server replied to a request of a feed. An absent znode is the error `NoNode`, also of an exists.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum FeedAnswer {
-    /// Of a getData.
-    Data(Bytes, Stat),
-    /// Of an exists.
-    Stat(Stat),
-    /// Of a getChildren.
-    Children(NameList, Stat),
-    /// The watches of the request are set: what is read from now on is watched. Changes since the zxid that it named, if
-    /// it did, came before.
-    Armed,
-    /// Of a sync: the server has applied what the leader had committed.
-    Synced,
+    /// What the server replied. An absent znode is the error `NoNode`, also of an exists. To a request that has set watches: what
+    /// is read from now on is watched, and changes since the zxid that it named, if it did, came before.
+    pub outcome: Result<Reply, Error>,
 }
 
 /// The replies, events and connections of one consumer in the order of the wire, from

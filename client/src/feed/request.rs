@@ -1,12 +1,9 @@
 //! The requests of a feed, and what their replies mean to it.
 
-use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request, Zxid, records};
+use zoolet_proto::{AddWatchMode, Request, Zxid, records};
 
-use super::FeedAnswer;
 use crate::chroot::Chroot;
 use crate::command::{FeedTicket, ReplyTo, Submission};
-use crate::context::ErrorContext;
-use crate::error::Error;
 
 /// A request of a [`Feed`](super::Feed): reads, and what arms its watches. Paths are valid, and below the chroot of the client.
 #[derive(Debug, Clone)]
@@ -86,27 +83,4 @@ impl FeedRequest {
             }),
         }
     }
-}
-
-/// What a reply means to the feed.
-pub(crate) fn outcome(
-    request: &Request,
-    error: Option<ErrorCode>,
-    reply: Reply,
-    chroot: &Chroot,
-) -> Result<FeedAnswer, Error> {
-    let context = || ErrorContext::of(request, true, chroot);
-    if let Some(code) = error {
-        return Err(Error::Refused { context: context(), code });
-    }
-    Ok(match (request, reply) {
-        (_, Reply::Data(data, stat)) => FeedAnswer::Data(data.unwrap_or_default(), stat),
-        (_, Reply::Stat(stat)) => FeedAnswer::Stat(stat),
-        (_, Reply::Children2(names, stat)) => FeedAnswer::Children(names, stat),
-        (_, Reply::Synced(_)) => FeedAnswer::Synced,
-        (Request::AddWatch(_) | Request::SetWatches(_), Reply::WatchAdded | Reply::Empty) => {
-            FeedAnswer::Armed
-        }
-        _ => return Err(Error::Protocol(context())),
-    })
 }

@@ -11,7 +11,7 @@ use crate::command::{AnsweredCall, Submission, shown_zxid};
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::features::ServerFeature;
-use crate::feed::{self, FeedReply};
+use crate::feed::FeedReply;
 use crate::state::SessionState;
 use crate::watch::{WatchEvent, WatchReply, restored_watches};
 
@@ -151,7 +151,9 @@ impl Session {
                 if answer::watch_reply(&call.request, error) != WatchReply::Unset {
                     self.watches.feed_answered(&call.request, &call.chroot, &ticket.feed);
                 }
-                let outcome = feed::outcome(&call.request, error, reply, &call.chroot);
+                let context = || ErrorContext::of(&call.request, true, &call.chroot);
+                let outcome =
+                    error.map_or(Ok(reply), |code| Err(Error::Refused { context: context(), code }));
                 ticket.feed.reply(FeedReply { tag: ticket.tag, zxid: shown_zxid(header.zxid), outcome });
                 self.answered += 1;
             }

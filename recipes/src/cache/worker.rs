@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use zoolet_client::internal::{
-    ClientExt as _, Feed, FeedAnswer, FeedItem, FeedReply, FeedRequest, SessionsExt as _,
+    ClientExt as _, Feed, FeedItem, FeedReply, FeedRequest, Reply, SessionsExt as _,
 };
 use zoolet_client::{Error, ErrorCode, ServerFeature, Sessions, Zxid};
 
@@ -283,19 +283,19 @@ impl<T: Send + Sync + 'static> Worker<T> {
         link: &mut Link,
         read: Read,
         zxid: Option<Zxid>,
-        outcome: Result<FeedAnswer, Error>,
+        outcome: Result<Reply, Error>,
     ) -> Result<(), CacheError> {
         let size = match &outcome {
-            Ok(FeedAnswer::Data(data, _)) => data.len(),
-            Ok(FeedAnswer::Children(names, _)) => names.len() * 32,
+            Ok(Reply::Data(Some(data), _)) => data.len(),
+            Ok(Reply::Children2(names, _)) => names.len() * 32,
             _ => 0,
         };
         // Follows the size of the replies of about a window.
         self.reply_size = (self.reply_size * 63 + size) / 64;
         let reply = match &outcome {
-            Ok(FeedAnswer::Data(data, stat)) => ReadReply::Data(data, *stat),
-            Ok(FeedAnswer::Stat(stat)) => ReadReply::Stat(*stat),
-            Ok(FeedAnswer::Children(names, stat)) => ReadReply::Children(names, *stat),
+            Ok(Reply::Data(data, stat)) => ReadReply::Data(data.as_deref().unwrap_or_default(), *stat),
+            Ok(Reply::Stat(stat)) => ReadReply::Stat(*stat),
+            Ok(Reply::Children2(names, stat)) => ReadReply::Children(names, *stat),
             Ok(_) => ReadReply::Unreadable(UnreadableReason::Refused),
             Err(Error::ReplyTooLarge { .. }) => ReadReply::Unreadable(UnreadableReason::TooLarge),
             Err(error) => match error.code() {

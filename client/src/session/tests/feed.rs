@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::features::ServerFeature;
-use crate::feed::{FEED_CAPACITY, Feed, FeedAnswer, FeedItem, FeedRequest};
+use crate::feed::{FEED_CAPACITY, Feed, FeedItem, FeedRequest};
 
 impl Harness {
     fn feed_below(&mut self, chroot: &str) -> Feed {
@@ -39,7 +39,7 @@ fn short(item: &FeedItem) -> String {
         FeedItem::Connected { generation } => format!("connected {generation}"),
         FeedItem::Reply(reply) => {
             let answer = match &reply.outcome {
-                Ok(FeedAnswer::Data(..)) => "data".to_owned(),
+                Ok(Reply::Data(..)) => "data".to_owned(),
                 Ok(answer) => format!("{answer:?}"),
                 Err(error) => error.to_string(),
             };
@@ -73,7 +73,7 @@ fn a_feed_has_replies_and_events_in_the_order_of_the_wire_with_the_paths_of_its_
     assert_eq!(
         read(&mut feed),
         [
-            "7 at 10: Armed",
+            "7 at 10: WatchAdded",
             "NodeDataChanged /a",
             "8 at 11: data",
             "9 at 12: getData /b: no such znode",
@@ -120,7 +120,7 @@ fn requests_of_a_feed_are_not_resent_and_its_watches_not_restored_by_the_session
     harness.reply(harness.last_xid() - 1, 5, data());
     harness.reply(harness.last_xid(), 6, Reply::WatchAdded);
     harness.event(7, EventType::NodeDataChanged, "/tree/x");
-    assert_eq!(read(&mut feed), ["5 at 6: Armed", "NodeDataChanged /tree/x"]);
+    assert_eq!(read(&mut feed), ["5 at 6: WatchAdded", "NodeDataChanged /tree/x"]);
     assert!(plain.outcome().expect("an outcome").is_ok());
     assert!(matches!(next(&other), Some(WatchUpdate::Missed)));
 }
@@ -155,7 +155,7 @@ fn one_shot_watches_of_a_feed_are_set_by_reads_and_in_bulk() {
     harness.event(-1, EventType::NodeDataChanged, "/app/a");
     harness.reply(-8, 6, Reply::Empty);
     harness.event(7, EventType::NodeDataChanged, "/app/a");
-    assert_eq!(read(&mut feed), ["NodeDataChanged /a", "3 at 6: Armed"]);
+    assert_eq!(read(&mut feed), ["NodeDataChanged /a", "3 at 6: Empty"]);
     for (kind, path) in [(EventType::NodeChildrenChanged, "/app"), (EventType::NodeCreated, "/app/b")] {
         harness.event(7, kind, path);
         harness.event(8, kind, path);
