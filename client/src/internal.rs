@@ -11,7 +11,7 @@ use crate::error::Error;
 pub use crate::feed::{FEED_CAPACITY, Feed, FeedItem, FeedReply, FeedRequest};
 pub use crate::locked::locked;
 pub use crate::op::MissingParents;
-pub use zoolet_proto::{NameList, Reply};
+pub use zoolet_proto::{NameList, Reply, records};
 
 /// The error of a create, with other advice about a missing parent: the caller of a recipe has no `.parents()`.
 pub fn with_parent_advice(mut error: Error, advice: &'static str) -> Error {

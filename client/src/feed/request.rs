@@ -1,6 +1,7 @@
 //! The requests of a feed, and what their replies mean to it.
 
-use zoolet_proto::{AddWatchMode, Request, Zxid, records};
+use zoolet_proto::records::{AddWatch, Exists, GetChildren, GetData, SetWatches, Sync};
+use zoolet_proto::{AddWatchMode, Request};
 
 use crate::chroot::Chroot;
 use crate::command::{FeedTicket, ReplyTo, Submission};
@@ -9,48 +10,19 @@ use crate::command::{FeedTicket, ReplyTo, Submission};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum FeedRequest {
-    /// Data and Stat of a znode, with a one-shot watch if asked.
-    GetData {
-        /// The znode.
-        path: String,
-        /// Whether to set a watch on its data and deletion.
-        watch: bool,
-    },
-    /// The Stat of a znode, with a one-shot watch if asked, which is also set on an absent one.
-    Exists {
-        /// The znode.
-        path: String,
-        /// Whether to set a watch on its creation, data and deletion.
-        watch: bool,
-    },
-    /// The names of the children of a znode, with a one-shot watch if asked.
-    GetChildren {
-        /// The znode.
-        path: String,
-        /// Whether to set a watch on its children and its deletion.
-        watch: bool,
-    },
-    /// Brings the server up to the leader.
-    Sync {
-        /// Any znode.
-        path: String,
-    },
-    /// Sets a persistent recursive watch. Servers have it since 3.6.
-    WatchTree {
-        /// The root of the subtree, which need not exist.
-        path: String,
-    },
-    /// Sets one-shot watches on znodes that were read before, and reports at once which have changed since.
-    SetWatches {
-        /// The zxid at which they were read.
-        since: Zxid,
-        /// Znodes whose data and deletion to watch.
-        data: Vec<String>,
-        /// Znodes that were absent, whose creation to watch.
-        absent: Vec<String>,
-        /// Znodes whose children and deletion to watch.
-        children: Vec<String>,
-    },
+    /// Data and Stat of a znode, with a one-shot watch on its data and deletion if asked.
+    GetData(GetData),
+    /// The Stat of a znode, with a one-shot watch on its creation, data and deletion if asked, which is also set on an absent one.
+    Exists(Exists),
+    /// The names of the children of a znode, with a one-shot watch on them and on its deletion if asked.
+    GetChildren(GetChildren),
+    /// Brings the server up to the leader; with the path of any znode.
+    Sync(String),
+    /// Sets a persistent recursive watch on a path, which need not exist. Servers have it since 3.6.
+    WatchTree(String),
+    /// Sets one-shot watches on znodes that were read before, and reports at once which have changed since the zxid at which they
+    /// were read.
+    SetWatches(SetWatches),
 }
 
 impl FeedRequest {
@@ -65,22 +37,18 @@ impl FeedRequest {
         let join = |path| chroot.join(path);
         let all = |paths: Vec<String>| paths.into_iter().map(join).collect();
         match self {
-            Self::GetData { path, watch } => Request::GetData(records::GetData { path: join(path), watch }),
-            Self::Exists { path, watch } => Request::Exists(records::Exists { path: join(path), watch }),
-            Self::GetChildren { path, watch } => {
-                Request::GetChildren2(records::GetChildren { path: join(path), watch })
-            }
-            Self::Sync { path } => Request::Sync(records::Sync { path: Some(join(path)) }),
-            Self::WatchTree { path } => {
+            Self::GetData(get) => Request::GetData(GetData { path: join(get.path), ..get }),
+            Self::Exists(exists) => Request::Exists(Exists { path: join(exists.path), ..exists }),
+            Self::GetChildren(get) => Request::GetChildren2(GetChildren { path: join(get.path), ..get }),
+            Self::Sync(path) => Request::Sync(Sync { path: Some(join(path)) }),
+            Self::WatchTree(path) => {
                 let mode = AddWatchMode::PersistentRecursive.code();
-                Request::AddWatch(records::AddWatch { path: Some(join(path)), mode })
+                Request::AddWatch(AddWatch { path: Some(join(path)), mode })
             }
-            Self::SetWatches { since, data, absent, children } => Request::SetWatches(records::SetWatches {
-                relative_zxid: since,
-                data: all(data),
-                exist: all(absent),
-                child: all(children),
-            }),
+            Self::SetWatches(SetWatches { relative_zxid, data, exist, child }) => {
+                let (data, exist, child) = (all(data), all(exist), all(child));
+                Request::SetWatches(SetWatches { relative_zxid, data, exist, child })
+            }
         }
     }
 }

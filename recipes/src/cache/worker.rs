@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use zoolet_client::internal::{
-    ClientExt as _, Feed, FeedItem, FeedReply, FeedRequest, Reply, SessionsExt as _,
+    ClientExt as _, Feed, FeedItem, FeedReply, FeedRequest, Reply, SessionsExt as _, records::SetWatches,
 };
 use zoolet_client::{Error, ErrorCode, ServerFeature, Sessions, Zxid};
 
@@ -195,7 +195,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
         self.take_back(link);
         self.mirror.begin(style);
         link.arming = match style {
-            WatchStyle::Tree => [FeedRequest::WatchTree { path: self.mirror.root().into() }].into(),
+            WatchStyle::Tree => [FeedRequest::WatchTree(self.mirror.root().into())].into(),
             WatchStyle::OneShot => set_watches(&self.mirror),
         };
         self.arm(link);
@@ -344,7 +344,7 @@ impl<T: Send + Sync + 'static> Worker<T> {
             return;
         }
         if !self.waiting.is_empty() && link.busy_until.is_none() {
-            let request = FeedRequest::Sync { path: self.mirror.root().into() };
+            let request = FeedRequest::Sync(self.mirror.root().into());
             link.send(Flight::Sync(mem::take(&mut self.waiting)), request);
         }
         let window = (WINDOW_BYTES / (self.reply_size + 1)).clamp(LEAST_WINDOW, WINDOW);
@@ -400,13 +400,13 @@ impl Link {
 /// The requests that set one-shot watches on all that the base has, and report what has changed since.
 fn set_watches<T>(mirror: &Mirror<T>) -> VecDeque<FeedRequest> {
     let mut requests = VecDeque::new();
-    let Some((since, nodes)) = mirror.known() else { return requests };
+    let Some((relative_zxid, nodes)) = mirror.known() else { return requests };
     let (mut paths, mut bytes) = (Vec::new(), 0);
     let mut flush = |paths: &mut Vec<String>| {
         let data = mem::take(paths);
         if !data.is_empty() {
-            let children = data.clone();
-            requests.push_back(FeedRequest::SetWatches { since, data, absent: Vec::new(), children });
+            let (exist, child) = (Vec::new(), data.clone());
+            requests.push_back(FeedRequest::SetWatches(SetWatches { relative_zxid, data, exist, child }));
         }
     };
     for path in nodes.keys() {

@@ -19,11 +19,11 @@ impl Harness {
 }
 
 fn data_of(path: &str) -> FeedRequest {
-    FeedRequest::GetData { path: path.into(), watch: false }
+    FeedRequest::GetData(records::GetData { path: path.into(), watch: false })
 }
 
 fn tree(path: &str) -> FeedRequest {
-    FeedRequest::WatchTree { path: path.into() }
+    FeedRequest::WatchTree(path.into())
 }
 
 /// The unread items, each in short.
@@ -129,8 +129,8 @@ fn requests_of_a_feed_are_not_resent_and_its_watches_not_restored_by_the_session
 fn one_shot_watches_of_a_feed_are_set_by_reads_and_in_bulk() {
     let mut harness = Harness::up();
     let mut feed = harness.feed_below("/app");
-    harness.ask(&feed, 0, 1, FeedRequest::GetData { path: "/a".into(), watch: true });
-    harness.ask(&feed, 0, 2, FeedRequest::Exists { path: "/b".into(), watch: true });
+    harness.ask(&feed, 0, 1, FeedRequest::GetData(records::GetData { path: "/a".into(), watch: true }));
+    harness.ask(&feed, 0, 2, FeedRequest::Exists(records::Exists { path: "/b".into(), watch: true }));
     harness.sent();
     harness.reply(1, 3, data());
     harness.refuse_at(2, 3, ErrorCode::NoNode);
@@ -142,8 +142,9 @@ fn one_shot_watches_of_a_feed_are_set_by_reads_and_in_bulk() {
         read(&mut feed),
         ["connected 0", "1 at 3: data", absent, "NodeDataChanged /a", "NodeCreated /b"]
     );
-    let (data, absent, children) = (vec!["/a".into()], vec!["/b".into()], vec!["/".into()]);
-    harness.ask(&feed, 0, 3, FeedRequest::SetWatches { since: Zxid(6), data, absent, children });
+    let (data, exist, child) = (vec!["/a".into()], vec!["/b".into()], vec!["/".into()]);
+    let set = records::SetWatches { relative_zxid: Zxid(6), data, exist, child };
+    harness.ask(&feed, 0, 3, FeedRequest::SetWatches(set));
     let expected = records::SetWatches {
         relative_zxid: Zxid(6),
         data: vec!["/app/a".into()],
@@ -171,8 +172,8 @@ fn a_request_of_a_feed_that_is_too_long_ends_no_watch_of_another_handle() {
     harness.reply(1, 1, data());
     let mut watch = call.watch();
     let data = vec!["/w".into(), "/long".repeat(200)];
-    let watches = FeedRequest::SetWatches { since: Zxid(1), data, absent: vec![], children: vec![] };
-    harness.ask(&feed, 0, 1, watches);
+    let set = records::SetWatches { relative_zxid: Zxid(1), data, exist: vec![], child: vec![] };
+    harness.ask(&feed, 0, 1, FeedRequest::SetWatches(set));
     assert!(read(&mut feed)[1].contains("the limit is"));
     assert!(event_of(&mut watch).is_none());
 }

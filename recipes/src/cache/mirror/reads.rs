@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use zoolet_client::internal::records::{Exists, GetChildren, GetData};
 use zoolet_client::internal::{FeedRequest, NameList};
 use zoolet_client::{Stat, Zxid, path as znode_path};
 
@@ -19,10 +20,10 @@ impl<T> Mirror<T> {
         let watch = self.style == WatchStyle::OneShot;
         let path = (**read.path()).to_owned();
         match read {
-            Read::Data(_) if self.config.reads_data => FeedRequest::GetData { path, watch },
-            Read::Data(_) | Read::Check(_) => FeedRequest::Exists { path, watch },
-            Read::Label(_) => FeedRequest::Exists { path, watch: false },
-            Read::List(_) => FeedRequest::GetChildren { path, watch },
+            Read::Data(_) if self.config.reads_data => FeedRequest::GetData(GetData { path, watch }),
+            Read::Data(_) | Read::Check(_) => FeedRequest::Exists(Exists { path, watch }),
+            Read::Label(_) => FeedRequest::Exists(Exists { path, watch: false }),
+            Read::List(_) => FeedRequest::GetChildren(GetChildren { path, watch }),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use zoolet_client::internal::records::{Exists, GetChildren, GetData, SetWatches};
 use zoolet_client::internal::{FeedRequest, NameList};
 use zoolet_client::{EventType, WatchEvent, path as znode_path};
 use zoolet_test_support::Dice;
@@ -208,11 +209,11 @@ impl Model {
     fn execute(&mut self) {
         let Some((tag, request)) = self.requests.pop_front() else { return };
         let answer = match request {
-            FeedRequest::WatchTree { .. } => {
+            FeedRequest::WatchTree(_) => {
                 self.watches_tree = true;
                 Answer::Armed
             }
-            FeedRequest::SetWatches { since, data, children, .. } => {
+            FeedRequest::SetWatches(SetWatches { relative_zxid: since, data, child: children, .. }) => {
                 for path in data {
                     match self.tree.get(&path) {
                         None => self.catch_up(EventType::NodeDeleted, path),
@@ -231,7 +232,7 @@ impl Model {
                 }
                 Answer::Armed
             }
-            FeedRequest::GetData { path, watch } => match self.stat(&path) {
+            FeedRequest::GetData(GetData { path, watch }) => match self.stat(&path) {
                 None => Answer::Absent,
                 Some((stat, data)) => {
                     if watch {
@@ -240,13 +241,13 @@ impl Model {
                     Answer::Data(data, stat)
                 }
             },
-            FeedRequest::Exists { path, watch } => {
+            FeedRequest::Exists(Exists { path, watch }) => {
                 if watch {
                     self.data_watches.insert(path.clone());
                 }
                 self.stat(&path).map_or(Answer::Absent, |(stat, _)| Answer::Stat(stat))
             }
-            FeedRequest::GetChildren { path, watch } => match self.stat(&path) {
+            FeedRequest::GetChildren(GetChildren { path, watch }) => match self.stat(&path) {
                 None => Answer::Absent,
                 Some((stat, _)) => {
                     let names: Vec<_> = self.children(&path).collect();
@@ -357,12 +358,13 @@ impl Play {
         self.in_flight.clear();
         self.mirror.begin(style);
         self.arming = match (style, self.mirror.known()) {
-            (WatchStyle::Tree, _) => [FeedRequest::WatchTree { path: ROOT.into() }].into(),
+            (WatchStyle::Tree, _) => [FeedRequest::WatchTree(ROOT.into())].into(),
             (_, None) => VecDeque::new(),
-            (_, Some((since, nodes))) => {
+            (_, Some((relative_zxid, nodes))) => {
                 let one = |path: &Arc<str>| {
                     let path = vec![path.to_string()];
-                    FeedRequest::SetWatches { since, data: path.clone(), absent: vec![], children: path }
+                    let (data, exist) = (path.clone(), vec![]);
+                    FeedRequest::SetWatches(SetWatches { relative_zxid, data, exist, child: path })
                 };
                 nodes.keys().map(one).collect()
             }
