@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -46,14 +46,6 @@ struct Abandoned {
     reason: Arc<str>,
     /// Whether Zoolet's own timers fail as well.
     internal: bool,
-}
-
-/// The outcome of polling a wait.
-pub(crate) enum Polled {
-    Ready,
-    Pending,
-    /// The clock is abandoned, for this reason.
-    Abandoned(Arc<str>),
 }
 
 /// Work in progress that does not wait for time, from [`Clock::begin_activity`](crate::Clock::begin_activity).
@@ -147,13 +139,16 @@ impl Manual {
     }
 
     /// Polls the wait for `deadline`, and registers `waker` while it is pending. `id` is the wait to continue, if any.
+    ///
+    /// # Errors
+    /// The reason why the clock is abandoned, if it is.
     pub(crate) fn wait(
         &self,
         deadline: Instant,
         id: &mut Option<SleeperId>,
         name: &WaitName,
         waker: &Waker,
-    ) -> Polled {
+    ) -> Poll<Result<(), Arc<str>>> {
         let mut state = self.lock();
         if state.now >= deadline {
             // A caller may keep a finished wait. A task of Zoolet's own has done what it was for when it sets the next one.
@@ -161,11 +156,11 @@ impl Manual {
                 state.woken.remove(&id);
                 state.changes += 1;
             }
-            return Polled::Ready;
+            return Poll::Ready(Ok(()));
         }
         if let Some(abandoned) = &state.abandoned {
             if abandoned.internal || !name.is_internal() {
-                return Polled::Abandoned(Arc::clone(&abandoned.reason));
+                return Poll::Ready(Err(Arc::clone(&abandoned.reason)));
             }
         }
         let id = *id.get_or_insert_with(|| {
@@ -178,7 +173,7 @@ impl Manual {
             .entry((deadline, id))
             .and_modify(|known| known.waker.clone_from(waker))
             .or_insert_with(|| Sleeper { waker: waker.clone(), name: name.clone() });
-        Polled::Pending
+        Poll::Pending
     }
 
     /// Ends a wait, whether it was woken or not.

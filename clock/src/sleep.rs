@@ -12,7 +12,7 @@ use tokio::task::coop;
 use tokio::time::Instant;
 
 use crate::clock::{Clock, ClockSource};
-use crate::manual::{Manual, Polled, SleeperId};
+use crate::manual::{Manual, SleeperId};
 use crate::wait::WaitName;
 
 /// A future that is ready when its deadline has passed, from [`Clock::sleep_until`](crate::Clock::sleep_until).
@@ -127,14 +127,11 @@ impl Future for Sleep {
                 Poll::Pending
             }
             SleepKind::Manual { clock, deadline, id, name } => {
-                match clock.wait(*deadline, id, name, cx.waker()) {
-                    Polled::Ready => Poll::Ready(()),
-                    Polled::Pending => Poll::Pending,
+                match ready!(clock.wait(*deadline, id, name, cx.waker())) {
+                    Ok(()) => Poll::Ready(()),
                     // The panic of the caller tells it all.
-                    Polled::Abandoned(reason) if name.is_internal() => {
-                        resume_unwind(Box::new(reason.to_string()))
-                    }
-                    Polled::Abandoned(reason) => panic!("{reason}"),
+                    Err(reason) if name.is_internal() => resume_unwind(Box::new(reason.to_string())),
+                    Err(reason) => panic!("{reason}"),
                 }
             }
         }
