@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,15 +160,12 @@ impl Supervisor {
         let term = SessionTerm { client: client.clone(), number: self.number, epoch: self.epoch };
         self.publish.send_replace(Standing::Open(term));
         let began = self.options.clock.now();
-        let mut ended = pin!(client.ended());
-        let fresh = loop {
-            let behind = self.wait_until_behind(client);
-            tokio::select! {
-                biased;
-                _ = &mut ended => break None,
-                _ = self.close_requests.recv() => return Err(closed()),
-                fresh = behind => if fresh.is_some() { break fresh },
-            }
+        let behind = self.wait_until_behind(client);
+        let fresh = tokio::select! {
+            biased;
+            _ = client.ended() => None,
+            _ = self.close_requests.recv() => return Err(closed()),
+            fresh = behind => fresh,
         };
         // Sessions that end as soon as they begin must not follow each other without a pause.
         if self.options.clock.now() - began >= client.session_timeout() {
@@ -180,24 +176,26 @@ impl Supervisor {
         Ok(fresh)
     }
 
-    /// Waits until the session has been without a server for its timeout, and a server looks as if it were behind. `None`
-    /// if it is not, after a pause.
+    /// Waits until a server proves to be behind. One is asked whenever the session has been without a server for its timeout and
+    /// one looks so. `None` if the session is over.
     fn wait_until_behind(&self, client: &Client) -> impl Future<Output = Option<FreshSession>> + use<> {
-        let (client, clock) = (client.clone(), self.options.clock.clone());
+        let client = client.clone();
         let (options, transport) = (self.fresh_options(self.number + 1), self.transport.share());
         async move {
-            client.shared.wait_for(|state| state == SessionState::Disconnected).await;
-            let timeout = client.session_timeout();
-            let back = client.shared.wait_for(|state| state != SessionState::Disconnected);
-            if clock.timeout(timeout, back).await.is_ok() {
-                return None;
+            while !client.state().is_final() {
+                client.shared.wait_for(|state| state == SessionState::Disconnected).await;
+                let back = client.shared.wait_for(|state| state != SessionState::Disconnected);
+                let is_back = options.clock.timeout(client.session_timeout(), back).await.is_ok();
+                if is_back || !client.shared.unreachable_hosts().iter().any(may_be_behind) {
+                    continue;
+                }
+                match fresh_session(options.clone(), transport.share()).await {
+                    Ok(Some(fresh)) if fresh.found < client.last_zxid() => return Some(fresh),
+                    // A server that is up to date: the session reaches it too.
+                    _ => {}
+                }
             }
-            if !client.shared.unreachable_hosts().iter().any(may_be_behind) {
-                return None;
-            }
-            let fresh = fresh_session(options, transport).await.ok().flatten()?;
-            // A server that is up to date: the session reaches it too.
-            (fresh.found < client.last_zxid()).then_some(fresh)
+            None
         }
     }
 
