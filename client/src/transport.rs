@@ -30,9 +30,12 @@ pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Option<Box<dyn 
 /// A source of connections, made from a connect string or a closure; see [`IntoTransport`].
 pub struct Transport {
     dial: Dial,
-    #[cfg(feature = "tls")]
     tls: Option<SharedTls>,
 }
+
+/// There is no TLS without the feature.
+#[cfg(not(feature = "tls"))]
+type SharedTls = Arc<std::convert::Infallible>;
 
 #[derive(Clone)]
 enum Dial {
@@ -50,21 +53,9 @@ pub(crate) struct Host {
 }
 
 impl Transport {
-    fn new(dial: Dial) -> Self {
-        Self {
-            dial,
-            #[cfg(feature = "tls")]
-            tls: None,
-        }
-    }
-
     /// The transport of one more session, which goes on with the hosts where the others stopped.
     pub(crate) fn share(&self) -> Self {
-        Self {
-            dial: self.dial.clone(),
-            #[cfg(feature = "tls")]
-            tls: self.tls.clone(),
-        }
+        Self { dial: self.dial.clone(), tls: self.tls.clone() }
     }
 
     /// The hosts to choose from; `None` for a closure.
@@ -194,7 +185,7 @@ impl IntoTransport for &str {
                 )));
             }
         };
-        Ok(Transport::new(Dial::Tcp(servers)))
+        Ok(Transport { dial: Dial::Tcp(servers), tls: None })
     }
 }
 
@@ -221,6 +212,6 @@ where
             let connecting = self();
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ClientStream>) })
         };
-        Ok(Transport::new(Dial::Custom(Arc::new(Mutex::new(dial)))))
+        Ok(Transport { dial: Dial::Custom(Arc::new(Mutex::new(dial))), tls: None })
     }
 }

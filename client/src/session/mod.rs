@@ -433,17 +433,12 @@ impl Session {
                     true => "connected, but the server does not answer",
                     false => "no connection within the time for one attempt",
                 };
-                self.handle_loss(now, io::Error::new(io::ErrorKind::TimedOut, reason));
+                self.handle_loss(now, timed_out(reason));
             }
             // Before the ping, which would be sent into a connection that is given up.
             Phase::Serving if self.silence_ends() <= now => {
-                self.handle_loss(
-                    now,
-                    io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "no data from the server for two thirds of the session timeout",
-                    ),
-                );
+                let reason = "no data from the server for two thirds of the session timeout";
+                self.handle_loss(now, timed_out(reason));
             }
             Phase::Serving if self.ping_due() <= now => {
                 frame::put(&mut self.out, |out| {
@@ -457,4 +452,8 @@ impl Session {
             _ => {}
         }
     }
+}
+
+fn timed_out(reason: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, reason)
 }
