@@ -286,11 +286,8 @@ impl Client {
     /// # Ordering and cancel safety
     /// Shows every identity that was added before. Dropping the future has no effect on the server.
     pub fn who_am_i(&self) -> Call<'_, Vec<ClientInfo>> {
-        Call::new(
-            self,
-            Ok(Request::WhoAmI),
-            decode!("whoAmI", DecodedReply { reply: Body::WhoAmI(ids), .. } => ids),
-        )
+        let decode = decode!("whoAmI", DecodedReply { reply: Body::WhoAmI(ids), .. } => ids);
+        Call::new(self, Ok(Request::WhoAmI), decode)
     }
 
     /// Changes the membership of an ensemble, as set on the [builder](Reconfig), and returns the new configuration.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use zoolet_proto::Zxid;
 
@@ -15,13 +15,26 @@ use crate::watch::WatchEvent;
 /// The items of one feed that were not read.
 pub(crate) type FeedQueue = StreamQueue<FeedItem>;
 
-impl FeedQueue {
-    fn push(&self, item: FeedItem) {
-        self.update(|items| items.push_back(item));
+/// The driver's end of a feed.
+#[derive(Debug, Clone)]
+pub(crate) struct FeedSink(pub(super) Weak<FeedQueue>);
+
+impl FeedSink {
+    /// Whether there is somebody to read it.
+    pub(crate) fn is_read(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Weak::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn reply(&self, reply: FeedReply) {
+        self.push(FeedItem::Reply(reply));
     }
 
     /// Events are all that is not asked for, so they are what is dropped.
-    fn push_event(&self, event: WatchEvent) {
+    pub(crate) fn event(&self, event: WatchEvent) {
         self.update(|items| match items.len() {
             len if len < FEED_CAPACITY => items.push_back(FeedItem::Event(event)),
             _ if matches!(items.back(), Some(FeedItem::Missed)) => {}
@@ -29,7 +42,14 @@ impl FeedQueue {
         });
     }
 
-    fn push_reached(&self, zxid: Zxid) {
+    pub(crate) fn disarmed(&self) {
+        self.update(|items| match items.back() {
+            Some(FeedItem::Disarmed) => {}
+            _ => items.push_back(FeedItem::Disarmed),
+        });
+    }
+
+    fn reached(&self, zxid: Zxid) {
         self.update(|items| {
             if let Some(FeedItem::Reached(_)) = items.back() {
                 items.pop_back();
@@ -43,47 +63,18 @@ impl FeedQueue {
 
     /// What came on the lost connection is of no use without the rest, and a consumer that does not read while connections
     /// come and go would fill its queue.
-    fn push_lost(&self) {
+    fn lost(&self) {
         self.update(|items| *items = VecDeque::from([FeedItem::Lost]));
     }
-}
 
-/// The driver's end of a feed.
-#[derive(Debug, Clone)]
-pub(crate) struct FeedSink(pub(super) Weak<FeedQueue>);
-
-impl FeedSink {
-    fn queue(&self) -> Option<Arc<FeedQueue>> {
-        self.0.upgrade()
+    fn push(&self, item: FeedItem) {
+        self.update(|items| items.push_back(item));
     }
 
-    /// Whether there is somebody to read it.
-    pub(crate) fn is_read(&self) -> bool {
-        self.0.strong_count() > 0
-    }
-
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Weak::ptr_eq(&self.0, &other.0)
-    }
-
-    pub(crate) fn reply(&self, reply: FeedReply) {
-        if let Some(queue) = self.queue() {
-            queue.push(FeedItem::Reply(reply));
+    fn update(&self, change: impl FnOnce(&mut VecDeque<FeedItem>)) {
+        if let Some(queue) = self.0.upgrade() {
+            queue.update(change);
         }
-    }
-
-    pub(crate) fn event(&self, event: WatchEvent) {
-        if let Some(queue) = self.queue() {
-            queue.push_event(event);
-        }
-    }
-
-    pub(crate) fn disarmed(&self) {
-        let Some(queue) = self.queue() else { return };
-        queue.update(|items| match items.back() {
-            Some(FeedItem::Disarmed) => {}
-            _ => items.push_back(FeedItem::Disarmed),
-        });
     }
 }
 
@@ -94,8 +85,8 @@ pub(crate) struct Feeds(Vec<FeedSink>);
 impl Feeds {
     /// Adds a feed. `generation` is that of the connection that serves the session now, if there is one.
     pub(crate) fn open(&mut self, feed: FeedSink, generation: Option<u64>) {
-        if let (Some(queue), Some(generation)) = (feed.queue(), generation) {
-            queue.push(FeedItem::Connected { generation });
+        if let Some(generation) = generation {
+            feed.push(FeedItem::Connected { generation });
         }
         self.0.push(feed);
     }
@@ -105,23 +96,20 @@ impl Feeds {
     }
 
     pub(crate) fn connected(&self, generation: u64) {
-        self.each(|queue| queue.push(FeedItem::Connected { generation }));
+        self.0.iter().for_each(|feed| feed.push(FeedItem::Connected { generation }));
     }
 
     pub(crate) fn reached(&self, zxid: Zxid) {
-        self.each(|queue| queue.push_reached(zxid));
+        self.0.iter().for_each(|feed| feed.reached(zxid));
     }
 
     pub(crate) fn lost(&self) {
-        self.each(FeedQueue::push_lost);
+        self.0.iter().for_each(FeedSink::lost);
     }
 
     pub(crate) fn end(&mut self, error: impl Fn(ErrorContext) -> Error) {
-        self.each(|queue| queue.end(FeedItem::Ended(error(ErrorContext::local("feed", "")))));
-        drop(mem::take(&mut self.0));
-    }
-
-    fn each(&self, change: impl Fn(&FeedQueue)) {
-        self.0.iter().filter_map(FeedSink::queue).for_each(|queue| change(&queue));
+        for queue in mem::take(&mut self.0).iter().filter_map(|feed| feed.0.upgrade()) {
+            queue.end(FeedItem::Ended(error(ErrorContext::local("feed", ""))));
+        }
     }
 }
