@@ -23,34 +23,13 @@ const MAX_SERVERS: usize = 3;
 /// Most bytes of an answer by UDP, which has at most 512 without EDNS.
 const MAX_DATAGRAM: usize = 4096;
 
-/// Name servers, and how long they are waited for.
-struct Asking {
-    servers: Vec<SocketAddr>,
-    timeout: Duration,
-    attempts: u32,
-}
-
-impl Asking {
-    fn new(servers: Vec<SocketAddr>, config: &Config) -> Self {
-        let timeout = Duration::from_secs(u64::from(config.timeout.clamp(1, 30)));
-        Self { servers, timeout, attempts: config.attempts.clamp(1, 5) }
-    }
-
-    /// Those of the system, which may change, if none are given.
-    async fn at(servers: Vec<SocketAddr>) -> io::Result<Self> {
-        match servers.is_empty() {
-            true => spawn_blocking(Self::of_system).await?,
-            false => Ok(Self::new(servers, &Config::new())),
-        }
-    }
-
-    fn of_system() -> io::Result<Self> {
-        let unread = |error| io::Error::other(format!("{RESOLV_CONF}: {error}"));
-        let text = std::fs::read(RESOLV_CONF).map_err(|error| unread(error.to_string()))?;
-        let config = Config::parse(text).map_err(|error| unread(error.to_string()))?;
-        let servers = config.get_nameservers_or_local().into_iter().take(MAX_SERVERS);
-        Ok(Self::new(servers.map(|server| SocketAddr::new(server.into(), DNS_PORT)).collect(), &config))
-    }
+/// The name servers of the system, which may change, and how to ask them.
+fn of_system() -> io::Result<(Vec<SocketAddr>, Config)> {
+    let unread = |error| io::Error::other(format!("{RESOLV_CONF}: {error}"));
+    let text = std::fs::read(RESOLV_CONF).map_err(|error| unread(error.to_string()))?;
+    let config = Config::parse(text).map_err(|error| unread(error.to_string()))?;
+    let servers = config.get_nameservers_or_local().into_iter().take(MAX_SERVERS);
+    Ok((servers.map(|server| SocketAddr::new(server.into(), DNS_PORT)).collect(), config))
 }
 
 /// Whether DNS can have such a name.
@@ -68,12 +47,16 @@ pub(super) async fn look_up(
     servers: Vec<SocketAddr>,
     clock: Clock,
 ) -> io::Result<Vec<SrvRecord>> {
-    let asking = Asking::at(servers).await?;
+    let (servers, config) = match servers.is_empty() {
+        true => spawn_blocking(of_system).await??,
+        false => (servers, Config::new()),
+    };
+    let timeout = Duration::from_secs(u64::from(config.timeout.clamp(1, 30)));
     let query = SrvQuery::new(&name)?;
     let mut last = io::Error::other("there is no name server to ask");
-    for _ in 0..asking.attempts {
-        for &server in &asking.servers {
-            let answer = clock.timeout(asking.timeout, query.ask(server)).await;
+    for _ in 0..config.attempts.clamp(1, 5) {
+        for &server in &servers {
+            let answer = clock.timeout(timeout, query.ask(server)).await;
             match answer.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer"))) {
                 Ok(records) => return Ok(records),
                 // The answer of all.
