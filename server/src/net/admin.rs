@@ -9,7 +9,7 @@ use zoolet_server_core::ServerMode;
 
 use crate::durable::DirectorySizes;
 use crate::metrics::mntr;
-use crate::net::java_format::{Endpoint, decimal};
+use crate::net::java_format::{decimal, endpoint};
 use crate::net::registry::Peer;
 use crate::observer::{ObservedConnection, ServerSummary, environment};
 use crate::shared::{BoxedFuture, Shared};
@@ -175,7 +175,7 @@ impl Shared {
 fn brief(connection: &ObservedConnection) -> String {
     let ObservedConnection { addr, is_read, outstanding, received, sent, .. } = connection;
     let reading = u8::from(*is_read);
-    format!(" {}[{reading}](queued={outstanding},recved={received},sent={sent}", Endpoint(*addr))
+    format!(" {}[{reading}](queued={outstanding},recved={received},sent={sent}", endpoint(*addr))
 }
 
 /// What `cons` prints besides of a connection with a session.

@@ -1,6 +1,5 @@
 //! Values as Java prints them, which is what parsers of four-letter words expect.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// A decimal as Java prints a rounded double: one to four digits after the point.
@@ -11,48 +10,35 @@ pub fn decimal(value: f64) -> String {
 }
 
 /// An address as Java prints it: no name before the slash, and an IPv6 address in full.
-pub(crate) struct Endpoint(pub(crate) SocketAddr);
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.ip().to_canonical() {
-            IpAddr::V4(ip) => write!(f, "/{ip}:{}", self.0.port()),
-            IpAddr::V6(ip) => {
-                let groups = ip.segments().map(|group| format!("{group:x}"));
-                write!(f, "/[{}]:{}", groups.join(":"), self.0.port())
-            }
+pub(crate) fn endpoint(addr: SocketAddr) -> String {
+    match addr.ip().to_canonical() {
+        IpAddr::V4(ip) => format!("/{ip}:{}", addr.port()),
+        IpAddr::V6(ip) => {
+            let groups = ip.segments().map(|group| format!("{group:x}"));
+            format!("/[{}]:{}", groups.join(":"), addr.port())
         }
     }
 }
 
 /// A time, in milliseconds since the Unix epoch, as Java's `Date` prints it in the time zone UTC.
-pub(crate) struct Date(pub(crate) i64);
-
-impl fmt::Display for Date {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-        const MONTHS: [&str; 12] =
-            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        let seconds = self.0.div_euclid(1000);
-        let (year, month, day) = civil_date(seconds);
-        let name = |names: &[&'static str], at: i64| usize::try_from(at).map_or("", |at| names[at]);
-        let (weekday, month) =
-            (name(&WEEKDAYS, seconds.div_euclid(DAY).rem_euclid(7)), name(&MONTHS, month - 1));
-        let time = seconds.rem_euclid(DAY);
-        let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-        write!(f, "{weekday} {month} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}")
-    }
+pub(crate) fn date(millis: i64) -> String {
+    const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let seconds = millis.div_euclid(1000);
+    let (year, month, day) = civil_date(seconds);
+    let name = |names: &[&'static str], at: i64| usize::try_from(at).map_or("", |at| names[at]);
+    let (weekday, month) = (name(&WEEKDAYS, seconds.div_euclid(DAY).rem_euclid(7)), name(&MONTHS, month - 1));
+    let time = seconds.rem_euclid(DAY);
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!("{weekday} {month} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}")
 }
 
 /// A time, in seconds since the Unix epoch, as ZooKeeper prints when it was built.
-pub(crate) struct BuildDate(pub(crate) i64);
-
-impl fmt::Display for BuildDate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil_date(self.0);
-        let time = self.0.rem_euclid(DAY);
-        write!(f, "{year}-{month:02}-{day:02} {:02}:{:02} UTC", time / 3600, time / 60 % 60)
-    }
+pub(crate) fn build_date(seconds: i64) -> String {
+    let (year, month, day) = civil_date(seconds);
+    let time = seconds.rem_euclid(DAY);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", time / 3600, time / 60 % 60)
 }
 
 const DAY: i64 = 86_400;
@@ -89,7 +75,7 @@ mod tests {
             "Fri Nov 20 08:21:20 UTC 2026",
             "Mon Mar 01 00:00:00 UTC 2100",
         ];
-        assert_eq!(dates.map(|date| Date(date).to_string()), expected);
+        assert_eq!(dates.map(date), expected);
     }
 
     #[test]
@@ -97,12 +83,12 @@ mod tests {
         let dates = [0, 951_868_799, 1_770_841_080, 4_107_542_400];
         let expected =
             ["1970-01-01 00:00 UTC", "2000-02-29 23:59 UTC", "2026-02-11 20:18 UTC", "2100-03-01 00:00 UTC"];
-        assert_eq!(dates.map(|date| BuildDate(date).to_string()), expected);
+        assert_eq!(dates.map(build_date), expected);
     }
 
     #[test]
     fn addresses_are_printed_as_java_prints_them() {
-        let printed = |addr: &str| Endpoint(addr.parse().unwrap()).to_string();
+        let printed = |addr: &str| endpoint(addr.parse().unwrap());
         assert_eq!(printed("127.0.0.1:80"), "/127.0.0.1:80");
         assert_eq!(printed("[::ffff:127.0.0.1]:80"), "/127.0.0.1:80");
         assert_eq!(printed("[2001:db8::1]:80"), "/[2001:db8:0:0:0:0:0:1]:80");

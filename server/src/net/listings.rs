@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use hashbrown::{HashMap, HashSet};
 use zoolet_server_core::ConnId;
 
-use crate::net::java_format::{Date, Endpoint};
+use crate::net::java_format::{date, endpoint};
 use crate::observer::{ObservedConnection, ObservedWatch, pause};
 use crate::shared::Shared;
 
@@ -71,7 +71,7 @@ impl Shared {
         let connections = self.connections(None).await?.into_iter();
         let line = |connection: ObservedConnection| {
             let session = connection.session.map(|(id, _)| id).unwrap_or_default();
-            (connection.deadline.0, format!("ip: {} sessionId: {session}", Endpoint(connection.addr)))
+            (connection.deadline.0, format!("ip: {} sessionId: {session}", endpoint(connection.addr)))
         };
         expiry(&mut text, connections.map(line)).await;
         Some(text)
@@ -88,7 +88,7 @@ async fn expiry(text: &mut String, things: impl ExactSizeIterator<Item = (i64, S
     }
     let _ = writeln!(text, "Sets ({})/({all}):", buckets.len());
     for (deadline, things) in buckets {
-        let _ = writeln!(text, "{} expire at {}:", things.len(), Date(deadline));
+        let _ = writeln!(text, "{} expire at {}:", things.len(), date(deadline));
         for (made, thing) in things.iter().enumerate() {
             let _ = writeln!(text, "\t{thing}");
             pause(made).await;

@@ -1,12 +1,12 @@
 //! The process and the machine that the server runs in.
 
-use crate::net::java_format::BuildDate;
+use crate::net::java_format::build_date;
 
 /// The release whose behaviour the server has, its own, and when it was built, in the form that clients parse. The date is that
 /// of `SOURCE_DATE_EPOCH` at the time of the build, or the epoch itself: the same source gives the same binary.
 pub(crate) fn version() -> String {
     let built = option_env!("SOURCE_DATE_EPOCH").and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
-    format!("3.9.5-zoolet-{}, built on {}", env!("CARGO_PKG_VERSION"), BuildDate(built))
+    format!("3.9.5-zoolet-{}, built on {}", env!("CARGO_PKG_VERSION"), build_date(built))
 }
 
 /// The environment, with the keys of a real server: clients look for them. There is no Java, and they say so.
