@@ -14,6 +14,8 @@ use crate::durable::Submitted;
 
 /// Times are recorded in microseconds, and read in milliseconds.
 const MILLIS: f64 = 1_000.0;
+/// Of what is only counted.
+const ONES: f64 = 1.0;
 
 /// A part of what is recorded. Without the feature there is no value of it: what records is compiled, and left out of a program.
 #[cfg(feature = "metrics")]
@@ -39,20 +41,53 @@ struct TurnMeasures {
     recorded: TurnDistributions,
 }
 
-#[derive(Clone, Default)]
-struct TurnDistributions {
-    read_latency: Distribution,
-    update_latency: Distribution,
-    queue_time: Distribution,
-    process_time: Distribution,
-    close_time: Distribution,
-    propagation: Distribution,
-    turn: Distribution,
-    turns_open: Distribution,
-    created: Distribution,
-    deleted: Distribution,
-    changed: Distribution,
-    children: Distribution,
+/// Defines a set of distributions: each with its unit, and the field of [`Summaries`] that it is read into.
+macro_rules! distributions {
+    ($set:ident { $($name:ident in $unit:ident as $summary:ident,)* }) => {
+        #[derive(Clone, Default)]
+        struct $set {
+            $($name: Distribution,)*
+        }
+
+        impl $set {
+            /// Notes that windows have ended.
+            fn move_on(&mut self, windows: usize) {
+                $(self.$name.move_on(windows);)*
+            }
+
+            fn write(&self, summaries: &mut Summaries) {
+                $(summaries.$summary = self.$name.value($unit);)*
+            }
+        }
+    };
+}
+
+distributions! {
+    TurnDistributions {
+        read_latency in MILLIS as read_latency_ms,
+        update_latency in MILLIS as update_latency_ms,
+        queue_time in MILLIS as queue_time_ms,
+        process_time in MILLIS as process_time_ms,
+        close_time in MILLIS as close_time_ms,
+        propagation in MILLIS as propagation_ms,
+        turn in MILLIS as turn_ms,
+        turns_open in ONES as turns_open,
+        created in ONES as created_watchers,
+        deleted in ONES as deleted_watchers,
+        changed in ONES as changed_watchers,
+        children in ONES as children_watchers,
+    }
+}
+
+distributions! {
+    DiskDistributions {
+        sync in MILLIS as sync_ms,
+        batch in ONES as sync_batch,
+        queue in MILLIS as log_queue_ms,
+        all in MILLIS as log_ms,
+        process in MILLIS as log_process_ms,
+        snapshot in MILLIS as snapshot_ms,
+    }
 }
 
 impl Measures {
@@ -154,8 +189,8 @@ impl Measures {
     fn move_on(&mut self, now: Instant) {
         let windows = self.0.timer.ended(now);
         if windows > 0 {
-            let TurnMeasures { keys, recorded, .. } = &mut *self.0;
-            recorded.all().into_iter().chain(keys.distributions()).for_each(|of| of.move_on(windows));
+            self.0.recorded.move_on(windows);
+            self.0.keys.distributions().for_each(|of| of.move_on(windows));
         }
     }
 
@@ -171,24 +206,9 @@ impl Measures {
     }
 
     pub(crate) fn write(&self, metrics: &mut ServerMetrics) {
-        let of = &self.0.recorded;
         metrics.is_measured = true;
         self.0.keys.write(&mut metrics.summaries, &mut metrics.quota_exceeded);
-        metrics.summaries = Summaries {
-            read_latency_ms: of.read_latency.value(MILLIS),
-            update_latency_ms: of.update_latency.value(MILLIS),
-            queue_time_ms: of.queue_time.value(MILLIS),
-            process_time_ms: of.process_time.value(MILLIS),
-            close_time_ms: of.close_time.value(MILLIS),
-            propagation_ms: of.propagation.value(MILLIS),
-            turn_ms: of.turn.value(MILLIS),
-            turns_open: of.turns_open.value(1.0),
-            created_watchers: of.created.value(1.0),
-            deleted_watchers: of.deleted.value(1.0),
-            changed_watchers: of.changed.value(1.0),
-            children_watchers: of.children.value(1.0),
-            ..std::mem::take(&mut metrics.summaries)
-        };
+        self.0.recorded.write(&mut metrics.summaries);
     }
 }
 
@@ -207,25 +227,6 @@ impl TurnMeasures {
     }
 }
 
-impl TurnDistributions {
-    fn all(&mut self) -> [&mut Distribution; 12] {
-        [
-            &mut self.read_latency,
-            &mut self.update_latency,
-            &mut self.queue_time,
-            &mut self.process_time,
-            &mut self.close_time,
-            &mut self.propagation,
-            &mut self.turn,
-            &mut self.turns_open,
-            &mut self.created,
-            &mut self.deleted,
-            &mut self.changed,
-            &mut self.children,
-        ]
-    }
-}
-
 /// What is recorded of the log and of snapshots.
 #[derive(Clone)]
 pub(crate) struct LogMeasures(Box<DiskMeasures>, IfMeasured);
@@ -233,12 +234,7 @@ pub(crate) struct LogMeasures(Box<DiskMeasures>, IfMeasured);
 #[derive(Clone)]
 struct DiskMeasures {
     timer: WindowTimer,
-    sync: Distribution,
-    batch: Distribution,
-    queue: Distribution,
-    all: Distribution,
-    process: Distribution,
-    snapshot: Distribution,
+    recorded: DiskDistributions,
 }
 
 impl LogMeasures {
@@ -250,28 +246,27 @@ impl LogMeasures {
     /// Counts a sync: what it has made durable, when the log took that, and when the sync began and ended.
     pub(crate) fn synced(&mut self, submitted: &Submitted, taken: Instant, begun: Instant, ended: Instant) {
         self.move_on(ended);
+        let of = &mut self.0.recorded;
         let mut batch = 0;
         for (at, txns) in submitted {
             batch += txns;
-            self.0.queue.record_time(taken.saturating_duration_since(*at), *txns);
-            self.0.all.record_time(ended.saturating_duration_since(*at), *txns);
+            of.queue.record_time(taken.saturating_duration_since(*at), *txns);
+            of.all.record_time(ended.saturating_duration_since(*at), *txns);
         }
-        self.0.process.record_time(ended.saturating_duration_since(taken), batch);
-        self.0.sync.record_time(ended.saturating_duration_since(begun), 1);
-        self.0.batch.record(batch, u64::from(batch > 0));
+        of.process.record_time(ended.saturating_duration_since(taken), batch);
+        of.sync.record_time(ended.saturating_duration_since(begun), 1);
+        of.batch.record(batch, u64::from(batch > 0));
     }
 
     pub(crate) fn snapshot(&mut self, now: Instant, took: Duration) {
         self.move_on(now);
-        self.0.snapshot.record_time(took, 1);
+        self.0.recorded.snapshot.record_time(took, 1);
     }
 
     fn move_on(&mut self, now: Instant) {
-        let DiskMeasures { timer, sync, batch, queue, all, process, snapshot } = &mut *self.0;
-        let windows = timer.ended(now);
+        let windows = self.0.timer.ended(now);
         if windows > 0 {
-            let all = [sync, batch, queue, all, process, snapshot];
-            all.into_iter().for_each(|distribution| distribution.move_on(windows));
+            self.0.recorded.move_on(windows);
         }
     }
 
@@ -287,14 +282,8 @@ impl LogMeasures {
     }
 
     pub(crate) fn write(&self, metrics: &mut ServerMetrics) {
-        let DiskMeasures { sync, batch, queue, all, process, snapshot, .. } = &*self.0;
         let summaries = &mut metrics.summaries;
-        summaries.sync_ms = sync.value(MILLIS);
-        summaries.sync_batch = batch.value(1.0);
-        summaries.log_queue_ms = queue.value(MILLIS);
-        summaries.log_ms = all.value(MILLIS);
-        summaries.log_process_ms = process.value(MILLIS);
-        summaries.snapshot_ms = snapshot.value(MILLIS);
+        self.0.recorded.write(summaries);
         // A transaction is shown when it is on disk.
         summaries.propagation_ms = summaries.log_ms.clone();
     }
@@ -302,14 +291,6 @@ impl LogMeasures {
 
 impl DiskMeasures {
     fn new(now: Instant) -> Self {
-        Self {
-            timer: WindowTimer::new(now),
-            sync: Distribution::default(),
-            batch: Distribution::default(),
-            queue: Distribution::default(),
-            all: Distribution::default(),
-            process: Distribution::default(),
-            snapshot: Distribution::default(),
-        }
+        Self { timer: WindowTimer::new(now), recorded: DiskDistributions::default() }
     }
 }
