@@ -84,9 +84,9 @@ pub fn families() -> impl Iterator<Item = &'static MetricFamily> {
     MOVING.iter().chain(UNMOVED)
 }
 
-/// A family that moves: kind, name, whether it has keys, its value, and what it means.
-macro_rules! moving {
-    ($metrics:ident; $($kind:ident $name:ident $([$key:ident])? = $value:expr, $help:literal;)*) => {
+/// A table of families, a row each: kind, name, whether it has keys, its value, and what it means.
+macro_rules! family_table {
+    ($metrics:ident; $($kind:ident $name:ident $([$key:ident])? = $value:expr, $help:expr;)*) => {
         &[$(MetricFamily {
             name: stringify!($name),
             kind: MetricKind::$kind,
@@ -96,8 +96,10 @@ macro_rules! moving {
         }),*]
     };
 }
+pub(super) use family_table;
 
-const MOVING: &[MetricFamily] = moving! { m;
+/// Those that move.
+const MOVING: &[MetricFamily] = family_table! { m;
     // Load.
     Gauge uptime = m.uptime_ms,
         "Milliseconds since the start.";
