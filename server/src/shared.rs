@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use zoolet_clock::Clock;
-use zoolet_server_core::{ConnId, Millis, Origin, SessionSecret, StateMachine};
+use zoolet_server_core::{ConnId, Millis, SessionSecret, StateMachine};
 use zoolet_storage::disk::Disk;
 
 use crate::audit;
@@ -32,7 +32,7 @@ use crate::net::flow::limits::{BULK_SENDERS, CLOSED_LINES};
 use crate::net::flow::outbox::Outbox;
 use crate::net::listener;
 use crate::net::rate_limited_warning::RateLimitedWarning;
-use crate::net::registry::{ConnectionPermit, Peer, Registry};
+use crate::net::registry::{ConnectionPermit, Peer, PeerState, Registry};
 use crate::net::stats::ServerStats;
 use crate::net::stream::{Link, Transport};
 #[cfg(feature = "tls")]
@@ -247,9 +247,8 @@ impl Shared {
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );
         let outbox = Outbox::new(self.net.outbox_limit(), &self.registry.budget);
-        let Link { in_process, is_secure, certificate } = link;
-        let origin = Origin { peer: addr.ip(), in_process, certificate };
-        let peer = Peer::new(addr, origin, is_secure, replica, self.now(), outbox, span);
+        let state = PeerState::default();
+        let peer = Peer { addr, link, replica, established: self.now(), outbox, span, state };
         let registration = self.registry.enter(peer, permit);
         if self.stop.is_cancelled() {
             // Stopped in between: the shutdown did not see this connection.

@@ -1,5 +1,7 @@
 //! What a bus does when time has passed.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use zoolet_server_core::{EXPIRED_AT_ONCE, Millis};
 
 use super::Bus;
@@ -22,11 +24,11 @@ impl Bus {
         let due = due.take(EXPIRED_AT_ONCE);
         let slow = due.filter_map(|session| {
             let peer = &self.conns.get(&session.conn?)?.peer;
-            let is_queued = peer.is_slow() && peer.outbox.has_requests();
-            if is_queued || peer.waits_for_room() || peer.outbox.reader_waits_for_log() {
+            let is_queued = peer.state.slow.load(Relaxed) && peer.outbox.has_requests();
+            if is_queued || peer.state.waits_for_room.load(Relaxed) || peer.outbox.reader_waits_for_log() {
                 return Some((session.id, now));
             }
-            let progress = peer.last_progress();
+            let progress = Millis(peer.state.progress.load(Relaxed));
             let is_alive = progress.0 + i64::from(session.timeout) > now.0;
             (is_alive && peer.outbox.reader_waits()).then_some((session.id, progress))
         });

@@ -51,7 +51,7 @@ impl Bus {
         for message in messages.clone() {
             if let Delivery::Message(Message::Connected(response)) = message {
                 conn.peer.span.record("session", tracing::field::display(response.session));
-                conn.peer.note_session(response.session);
+                conn.peer.state.session.store(response.session.0, Relaxed);
             }
         }
         let pushed = conn.peer.outbox.push(messages, held_back, rule);

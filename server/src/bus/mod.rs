@@ -170,7 +170,7 @@ impl Bus {
         // None of its requests waits in the driver's queue now, so that a change keeps them in order.
         if is_slow != slow {
             if let Some(conn) = self.conns.get(&conn) {
-                conn.peer.set_slow(is_slow);
+                conn.peer.state.slow.store(is_slow, Relaxed);
             }
         }
         taken

@@ -110,7 +110,7 @@ impl Bus {
     pub(crate) fn reset_stats(&mut self, conn: ConnId) {
         if let Some(conn) = self.conns.get_mut(&conn) {
             // All but what is not answered yet.
-            conn.peer.received.fetch_sub(conn.stats.handled(), Relaxed);
+            conn.peer.state.received.fetch_sub(conn.stats.handled(), Relaxed);
             conn.stats = ConnStats::default();
         }
     }

@@ -26,8 +26,8 @@ impl Shared {
         word: Word,
         rest: &'a mut (dyn AsyncRead + Unpin + Send),
     ) -> BoxedFuture<'a, String> {
-        asker.received.fetch_add(1, Relaxed);
-        asker.word.store(true, Relaxed);
+        asker.state.received.fetch_add(1, Relaxed);
+        asker.state.word.store(true, Relaxed);
         self.stats.received.fetch_add(1, Relaxed);
         self.stats.handled.fetch_add(1, Relaxed);
         Box::pin(async move {

@@ -71,7 +71,7 @@ impl Connection {
         let stream = Mutex::new(stream);
         let (mut reader, mut writer) = (Half(&stream), Half(&stream));
         let peer = &self.registration.peer;
-        let open = Input::Open(peer.origin.clone());
+        let open = Input::Open(peer.origin());
         self.submit(&mut smallvec![open]).await;
         let reason = caught(pin!(self.run_loops(&mut reader, &mut writer))).await;
         // Turns may still push to it, and nothing would empty it any more.
@@ -263,7 +263,7 @@ impl Connection {
             }
         };
         // A probe of the port, just as often.
-        if [LEFT, RESET].contains(&reason) && self.registration.peer.is_unused() {
+        if [LEFT, RESET].contains(&reason) && self.registration.peer.state.received.load(Relaxed) == 0 {
             return tracing::debug!(%peer, reason, "connection closed before it was used");
         }
         if let Some(count) = self.shared.closed.count(self.shared.clock.now()) {
@@ -315,7 +315,7 @@ impl Connection {
                 Next::Abort => return Ok(CloseReason::Close(STOPPED)),
             }
             let stream = Half(writer.0);
-            let progress = || self.registration.peer.note_progress(self.shared.now());
+            let progress = || self.registration.peer.state.progress.store(self.shared.now().0, Relaxed);
             if !send_all(writer, &mut bytes, &self.shared.bulk, || self.overdue(&stream), progress).await? {
                 return Ok(CloseReason::Close("its client does not read"));
             }

@@ -14,6 +14,7 @@ use zoolet_server_core::{ConnId, Millis, Origin};
 
 use crate::net::flow::budget::SendBudget;
 use crate::net::flow::outbox::Outbox;
+use crate::net::stream::Link;
 
 /// The connections, and the number of TCP connections of each address.
 #[derive(Debug, Default)]
@@ -30,108 +31,54 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
-    pub(crate) origin: Origin,
-    /// Whether it came by TLS.
-    pub(crate) is_secure: bool,
+    pub(crate) link: Link,
     /// Which replica of the state machine serves it.
     pub(crate) replica: usize,
     pub(crate) established: Millis,
     pub(crate) outbox: Outbox,
     pub(crate) span: Span,
+    pub(crate) state: PeerState,
+}
+
+/// What the task of a connection and turns note of it.
+#[derive(Debug, Default)]
+pub(crate) struct PeerState {
     /// Requests that were submitted.
     pub(crate) received: AtomicU64,
     /// Whether it has sent a four-letter word, after which it is not read any more.
     pub(crate) word: AtomicBool,
     /// When the stream last took a part of what it was given, by the server's clock.
-    progress: AtomicI64,
-    /// Whether its requests wait in the driver's queue.
-    slow: AtomicBool,
-    /// Whether its requests wait for room in the queue of the log.
-    waits_for_room: AtomicBool,
-    /// The session that it was given, 0 for none.
-    session: AtomicI64,
+    pub(crate) progress: AtomicI64,
+    /// Whether its requests wait in the driver's queue. Changes only when none of them does, so that they stay in order.
+    pub(crate) slow: AtomicBool,
+    /// Whether its requests wait for room in the queue of the log: no turn has them.
+    pub(crate) waits_for_room: AtomicBool,
+    /// The session of its connect response; 0 for none, and if one was refused.
+    pub(crate) session: AtomicI64,
 }
 
 impl Peer {
-    pub(crate) fn new(
-        addr: SocketAddr,
-        origin: Origin,
-        is_secure: bool,
-        replica: usize,
-        established: Millis,
-        outbox: Outbox,
-        span: Span,
-    ) -> Self {
-        Self {
-            addr,
-            origin,
-            is_secure,
-            replica,
-            established,
-            outbox,
-            span,
-            received: AtomicU64::new(0),
-            word: AtomicBool::new(false),
-            progress: AtomicI64::new(0),
-            slow: AtomicBool::new(false),
-            waits_for_room: AtomicBool::new(false),
-            session: AtomicI64::new(0),
-        }
-    }
-
-    /// Whether its requests wait in the driver's queue. Changes only when none of them does, so that they stay in order.
-    pub(crate) fn is_slow(&self) -> bool {
-        self.slow.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_slow(&self, slow: bool) {
-        self.slow.store(slow, Ordering::Relaxed);
-    }
-
-    /// Whether its requests wait for room in the queue of the log: no turn has them.
-    pub(crate) fn waits_for_room(&self) -> bool {
-        self.waits_for_room.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_waits_for_room(&self, waits: bool) {
-        self.waits_for_room.store(waits, Ordering::Relaxed);
-    }
-
-    /// Notes the session of a connect response; 0 refuses one.
-    pub(crate) fn note_session(&self, session: SessionId) {
-        self.session.store(session.0, Ordering::Relaxed);
+    /// What the state machine gets to know of it.
+    pub(crate) fn origin(&self) -> Origin {
+        let Link { in_process, certificate, .. } = &self.link;
+        Origin { peer: self.addr.ip(), in_process: *in_process, certificate: certificate.clone() }
     }
 
     /// The session that it has, or has had. A turn that ends the session does not change it.
     pub(crate) fn session(&self) -> Option<SessionId> {
-        Some(SessionId(self.session.load(Ordering::Relaxed))).filter(|id| *id != SessionId(0))
+        Some(SessionId(self.state.session.load(Ordering::Relaxed))).filter(|id| *id != SessionId(0))
     }
 
     /// Notes requests that are submitted to a turn.
     pub(crate) fn begin_requests(&self, requests: usize) {
-        self.received.fetch_add(requests as u64, Ordering::Relaxed);
+        self.state.received.fetch_add(requests as u64, Ordering::Relaxed);
         self.outbox.begin_requests(requests);
-    }
-
-    /// Whether nothing was ever submitted.
-    pub(crate) fn is_unused(&self) -> bool {
-        self.received.load(Ordering::Relaxed) == 0
     }
 
     /// Notes that this many of them were not processed.
     pub(crate) fn return_unprocessed(&self, requests: usize) {
-        self.received.fetch_sub(requests as u64, Ordering::Relaxed);
+        self.state.received.fetch_sub(requests as u64, Ordering::Relaxed);
         self.outbox.return_unprocessed(requests);
-    }
-
-    /// Notes that the stream has taken a part.
-    pub(crate) fn note_progress(&self, now: Millis) {
-        self.progress.store(now.0, Ordering::Relaxed);
-    }
-
-    /// When it last did.
-    pub(crate) fn last_progress(&self) -> Millis {
-        Millis(self.progress.load(Ordering::Relaxed))
     }
 }
 
@@ -155,7 +102,7 @@ impl Registry {
         let id = ConnId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let peer = Arc::new(peer);
         self.peers.insert(id, Arc::clone(&peer));
-        self.in_process.fetch_add(usize::from(peer.origin.in_process), Ordering::Relaxed);
+        self.in_process.fetch_add(usize::from(peer.link.in_process), Ordering::Relaxed);
         self.budget.enter();
         Registration { id, peer, registry: Arc::clone(self), _permit: permit }
     }
@@ -221,7 +168,7 @@ impl Drop for ConnectionPermit {
 impl Drop for Registration {
     fn drop(&mut self) {
         self.registry.peers.remove(&self.id);
-        self.registry.in_process.fetch_sub(usize::from(self.peer.origin.in_process), Ordering::Relaxed);
+        self.registry.in_process.fetch_sub(usize::from(self.peer.link.in_process), Ordering::Relaxed);
         self.registry.budget.leave();
     }
 }

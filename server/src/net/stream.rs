@@ -32,7 +32,7 @@ pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
 }
 
 /// How a stream comes from its peer. By default it is plaintext from another process.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Link {
     /// Whether the peer is a part of this process.
     pub(crate) in_process: bool,

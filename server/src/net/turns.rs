@@ -17,7 +17,7 @@ use zoolet_server_core::{ConnId, Core, Input, Millis};
 use crate::durable::CommitQueue;
 use crate::engine::{Batch, Engine};
 use crate::locked::locked;
-use crate::net::registry::Registration;
+use crate::net::registry::{PeerState, Registration};
 
 /// A batch of a slow connection, for the driver. A connection has at most one.
 pub(crate) struct SlowBatch {
@@ -83,16 +83,17 @@ impl Turns {
 
     /// Submits a batch: in a turn of its own or, if the connection is slow, to the driver. False once the server has stopped.
     pub(crate) async fn submit(&self, from: &Registration, inputs: &mut Batch) -> bool {
-        let (conn, peer) = (from.id, &from.peer);
+        let conn = from.id;
+        let PeerState { slow, waits_for_room, .. } = &from.peer.state;
         // Before anything that it may wait for: the log, the queue of slow connections, the engine.
         let read = self.clock.now();
         if let Some(commits) = &self.commits {
             if commits.is_full() && inputs.iter().any(takes_zxid) {
-                peer.set_waits_for_room(true);
+                waits_for_room.store(true, Ordering::Relaxed);
                 commits.has_room().await;
             }
         }
-        let is_taken = if peer.is_slow() {
+        let is_taken = if slow.load(Ordering::Relaxed) {
             self.open.fetch_add(1, Ordering::Relaxed);
             let inputs = mem::take(inputs);
             self.slow.send(SlowBatch { conn, read, inputs }).is_ok()
@@ -100,8 +101,8 @@ impl Turns {
             self.act(|engine, now| engine.take(now, conn, read, inputs, false)).is_some()
         };
         // Not before, as a turn for deadlines may come first.
-        if peer.waits_for_room() {
-            peer.set_waits_for_room(false);
+        if waits_for_room.load(Ordering::Relaxed) {
+            waits_for_room.store(false, Ordering::Relaxed);
         }
         is_taken
     }

@@ -58,15 +58,15 @@ pub struct ObservedConnection {
 impl ObservedConnection {
     fn new(core: &Core, conn: ConnId, peer: &Peer, stats: &ConnStats) -> Self {
         let session = core.session_of(conn).and_then(|session| core.sessions().get(session));
-        let (received, word) = (peer.received.load(Relaxed), peer.word.load(Relaxed));
+        let (received, word) = (peer.state.received.load(Relaxed), peer.state.word.load(Relaxed));
         let interval = core.config().sessionless_timeout.max(1);
         let timeout = session.map_or(interval, |session| session.timeout.into());
         let heard = stats.last_response.unwrap_or(peer.established);
         Self {
             conn,
             addr: peer.addr,
-            certificate: peer.origin.certificate.clone(),
-            is_secure: peer.is_secure,
+            certificate: peer.link.certificate.clone(),
+            is_secure: peer.link.is_secure,
             is_read: !word,
             outstanding: received.saturating_sub(stats.handled() + u64::from(word)),
             received,

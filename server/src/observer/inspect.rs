@@ -57,7 +57,7 @@ impl Observer {
         let shared = self.shared()?;
         let source = |conn: &ConnId| {
             let peer = shared.registry.get(*conn)?;
-            let in_process = peer.origin.in_process;
+            let in_process = peer.link.in_process;
             Some(ConnectionSource { addr: peer.addr, in_process, established: peer.established })
         };
         Some(conns.iter().map(source).collect())

@@ -20,8 +20,9 @@ use crate::bus::Bus;
 use crate::durable::{CommitQueue, DurabilityGate};
 use crate::engine::{Batch, Engine};
 use crate::net::flow::outbox::Outbox;
-use crate::net::registry::{Peer, Registration};
+use crate::net::registry::{Peer, PeerState, Registration};
 use crate::net::stats::ServerStats;
+use crate::net::stream::Link;
 
 mod with_log;
 
@@ -52,7 +53,15 @@ fn server_of(
 /// A new connection.
 fn enter(driver: &Driver) -> Registration {
     let outbox = Outbox::new(1 << 20, &driver.registry.budget);
-    let peer = Peer::new((PEER, 1).into(), PEER.into(), false, 0, Millis(0), outbox, Span::none());
+    let peer = Peer {
+        addr: (PEER, 1).into(),
+        link: Link::default(),
+        replica: 0,
+        established: Millis(0),
+        outbox,
+        span: Span::none(),
+        state: PeerState::default(),
+    };
     driver.registry.enter(peer, None)
 }
 
@@ -268,20 +277,20 @@ async fn a_turn_ends_by_time_and_returns_what_it_did_not_reach() {
     let (driver, turns, [member, _], seen) = laborious().await;
     tokio::spawn(driver.run());
     for (request, reached) in [(listing(), 2), (Request::Ping, 16)] {
-        member.peer.set_slow(false);
+        member.peer.state.slow.store(false, Ordering::Relaxed);
         member.peer.begin_requests(20);
         assert!(turns.submit(&member, &mut requests(&request, 20)).await);
         quiet(&turns).await;
         assert_eq!(seen.executed().len(), reached);
         assert_eq!(unprocessed(&member).await, 20 - reached);
-        assert!(member.peer.is_slow());
+        assert!(member.peer.state.slow.load(Ordering::Relaxed));
     }
 }
 
 #[tokio::test]
 async fn batches_of_a_slow_connection_wait_for_those_of_others_until_one_is_quick() {
     let (driver, turns, [slow, other], seen) = laborious().await;
-    slow.peer.set_slow(true);
+    slow.peer.state.slow.store(true, Ordering::Relaxed);
     for (member, is_slow) in [(&slow, true), (&other, false), (&other, false)] {
         member.peer.begin_requests(1);
         let mut batch = requests(&Request::Ping, 1);
@@ -295,13 +304,13 @@ async fn batches_of_a_slow_connection_wait_for_those_of_others_until_one_is_quic
     tokio::spawn(driver.run());
     quiet(&turns).await;
     assert_eq!(seen.executed(), [slow.id]);
-    assert!(!slow.peer.is_slow() && !is_open(&turns, slow.id));
+    assert!(!slow.peer.state.slow.load(Ordering::Relaxed) && !is_open(&turns, slow.id));
 }
 
 #[tokio::test]
 async fn a_session_does_not_expire_while_its_requests_wait_for_those_of_others() {
     let (driver, turns, [slow, other], _) = laborious().await;
-    slow.peer.set_slow(true);
+    slow.peer.state.slow.store(true, Ordering::Relaxed);
     slow.peer.begin_requests(1);
     turns.clock.advance(Duration::from_secs(60)).expect("a manual clock");
     locked(&turns.engine).take_due(Millis(turns.clock.unix_millis()));

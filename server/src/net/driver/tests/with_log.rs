@@ -129,7 +129,7 @@ async fn a_client_that_takes_nothing_expires_although_some_of_its_messages_wait_
     batch.append(&mut requests(&read_root(), 1));
     assert!(turns.submit(&member, &mut batch).await);
     log.advance(&turns, 3, 0);
-    member.peer.set_slow(false);
+    member.peer.state.slow.store(false, Ordering::Relaxed);
     assert!(turns.submit(&member, &mut requests(&set_root(0), 1)).await);
     let outbox = &member.peer.outbox;
     let (mut writing, mut reading) = (pin!(pending()), pin!(outbox.ready_for_requests()));
