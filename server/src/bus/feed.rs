@@ -2,7 +2,6 @@
 //! `Option` for that.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -71,7 +70,6 @@ pub struct RecentTxns {
 pub(crate) struct TxnFeed {
     ring: Mutex<Ring>,
     changed: Notify,
-    followers: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -83,7 +81,7 @@ struct Ring {
     left: Instant,
 }
 
-/// One who follows. Dropping it ends that.
+/// One who follows: it shares the feed with the bus alone. Dropping it ends that.
 pub(crate) struct Follower {
     feed: Arc<TxnFeed>,
     clock: Clock,
@@ -93,12 +91,12 @@ impl TxnFeed {
     /// Begins after the transaction `last`.
     pub(super) fn new(last: Zxid, now: Instant) -> Self {
         let ring = Ring { txns: VecDeque::new(), before: last, left: now };
-        Self { ring: Mutex::new(ring), changed: Notify::new(), followers: AtomicUsize::new(0) }
+        Self { ring: Mutex::new(ring), changed: Notify::new() }
     }
 
     /// Whether somebody follows, or has a short time ago.
-    pub(super) fn is_followed(&self, now: Instant) -> bool {
-        self.followers.load(Relaxed) > 0 || now.saturating_duration_since(locked(&self.ring).left) <= LEASE
+    pub(super) fn is_followed(self: &Arc<Self>, now: Instant) -> bool {
+        Arc::strong_count(self) > 1 || now.saturating_duration_since(locked(&self.ring).left) <= LEASE
     }
 
     /// Notes the transactions of a turn, or of a part of one.
@@ -126,7 +124,6 @@ impl TxnFeed {
 
 impl Follower {
     pub(super) fn new(feed: Arc<TxnFeed>, clock: Clock) -> Self {
-        feed.followers.fetch_add(1, Relaxed);
         Self { feed, clock }
     }
 
@@ -148,7 +145,6 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         locked(&self.feed.ring).left = self.clock.now();
-        self.feed.followers.fetch_sub(1, Relaxed);
     }
 }
 
