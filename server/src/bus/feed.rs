@@ -169,7 +169,8 @@ impl RecentTxn {
             TxnOp::Multi(ops) => (ops.len(), ops.iter().take(STEPS).map(TxnStep::of).collect()),
             TxnOp::CloseSession { ephemerals } => {
                 let deletes = ephemerals.iter().take(STEPS);
-                (ephemerals.len(), deletes.map(|path| TxnStep::new("delete", path, None)).collect())
+                let deletes = deletes.map(|path| TxnOp::Delete { path: Arc::clone(path) });
+                (ephemerals.len(), deletes.map(|delete| TxnStep::of(&delete)).collect())
             }
             TxnOp::CreateSession { .. } | TxnOp::Error(_) => (0, Vec::new()),
             TxnOp::Create { .. }
@@ -178,42 +179,25 @@ impl RecentTxn {
             | TxnOp::SetAcl { .. }
             | TxnOp::Check { .. } => (1, vec![TxnStep::of(op)]),
         };
-        Self { zxid, session, time, kind: kind(op), error, steps, steps_in_all }
+        Self { zxid, session, time, kind: TxnStep::of(op).kind, error, steps, steps_in_all }
     }
 }
 
 impl TxnStep {
     fn of(op: &TxnOp) -> Self {
-        let kind = kind(op);
-        match op {
-            TxnOp::Create { path, data, .. } | TxnOp::SetData { path, data, .. } => {
-                Self::new(kind, path, Some(data.as_ref().map_or(0, |data| data.len())))
-            }
-            TxnOp::Delete { path } | TxnOp::SetAcl { path, .. } | TxnOp::Check { path } => {
-                Self::new(kind, path, None)
-            }
-            TxnOp::Multi(_) | TxnOp::CreateSession { .. } | TxnOp::CloseSession { .. } | TxnOp::Error(_) => {
-                Self { kind, path: None, data_len: None }
-            }
-        }
-    }
-
-    fn new(kind: &'static str, path: &Arc<str>, data_len: Option<usize>) -> Self {
-        Self { kind, path: (path.len() <= MAX_PATH).then(|| Arc::clone(path)), data_len }
-    }
-}
-
-fn kind(op: &TxnOp) -> &'static str {
-    match op {
-        TxnOp::Create { .. } => "create",
-        TxnOp::Delete { .. } => "delete",
-        TxnOp::SetData { .. } => "setData",
-        TxnOp::SetAcl { .. } => "setACL",
-        TxnOp::Check { .. } => "check",
-        TxnOp::Multi(_) => "multi",
-        TxnOp::CreateSession { .. } => "createSession",
-        TxnOp::CloseSession { .. } => "closeSession",
-        TxnOp::Error(_) => "error",
+        let (kind, path, data) = match op {
+            TxnOp::Create { path, data, .. } => ("create", Some(path), Some(data)),
+            TxnOp::Delete { path } => ("delete", Some(path), None),
+            TxnOp::SetData { path, data, .. } => ("setData", Some(path), Some(data)),
+            TxnOp::SetAcl { path, .. } => ("setACL", Some(path), None),
+            TxnOp::Check { path } => ("check", Some(path), None),
+            TxnOp::Multi(_) => ("multi", None, None),
+            TxnOp::CreateSession { .. } => ("createSession", None, None),
+            TxnOp::CloseSession { .. } => ("closeSession", None, None),
+            TxnOp::Error(_) => ("error", None, None),
+        };
+        let path = path.filter(|path| path.len() <= MAX_PATH).cloned();
+        Self { kind, path, data_len: data.map(|data| data.as_ref().map_or(0, |data| data.len())) }
     }
 }
 
