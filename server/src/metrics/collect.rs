@@ -121,14 +121,12 @@ fn quotas(core: &Core) -> QuotaMetrics {
         }
     }
     let mut quotas = QuotaMetrics::default();
-    let QuotaMetrics { count_limit, count_usage, bytes_limit, bytes_usage } = &mut quotas;
-    for (key, values) in sums {
+    for (key, [count_limit, count, byte_limit, bytes]) in sums {
         let key = Arc::<str>::from(key);
-        for (list, value) in
-            [&mut *count_limit, count_usage, bytes_limit, bytes_usage].into_iter().zip(values)
-        {
-            list.push((Arc::clone(&key), value));
-        }
+        quotas.count_limit.push((Arc::clone(&key), count_limit));
+        quotas.count_usage.push((Arc::clone(&key), count));
+        quotas.bytes_limit.push((Arc::clone(&key), byte_limit));
+        quotas.bytes_usage.push((key, bytes));
     }
     quotas
 }

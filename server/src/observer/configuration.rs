@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 
-use zoolet_server_core::Core;
-
 use crate::durable::DirectorySizes;
 use crate::shared::Shared;
 
@@ -34,19 +32,15 @@ pub struct ServerConfiguration {
 
 impl Shared {
     pub(crate) async fn configuration(&self) -> Option<ServerConfiguration> {
-        let question = |core: &Core| {
-            let config = core.config();
-            (config.tick_time, config.min_timeout(), config.max_timeout())
-        };
-        let (tick_time, min_session_timeout, max_session_timeout) = self.turns.read(question)?;
-        Some(ServerConfiguration {
+        let directories = self.dirs().await;
+        self.turns.read(|core| ServerConfiguration {
             client_port: self.addrs.first().map(SocketAddr::port),
             secure_client_port: self.tls_addrs.first().map(SocketAddr::port),
-            directories: self.dirs().await,
-            tick_time,
+            directories,
+            tick_time: core.config().tick_time,
             max_connections_per_ip: self.net.max_per_ip,
-            min_session_timeout,
-            max_session_timeout,
+            min_session_timeout: core.config().min_timeout(),
+            max_session_timeout: core.config().max_timeout(),
             listen_backlog: self.net.backlog,
         })
     }
