@@ -248,10 +248,9 @@ impl Log {
                 self.running = Some(Running { outcome, generation: self.generation });
             }
             Err(source) => {
-                let path = self.storage.snapshots().path().to_owned();
-                let error =
-                    StorageError::Io { action: "start a thread to write a snapshot in", path, source };
-                self.answer(Outcome::Failed(error));
+                let dir = self.storage.snapshots();
+                let fail = StorageError::io("start a thread to write a snapshot in", dir.path());
+                self.answer(Outcome::Failed(fail(source)));
             }
         }
     }

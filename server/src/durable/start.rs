@@ -138,12 +138,8 @@ impl ReadyLog {
         let (zxid, time) = loaded_snapshot(report, &*config.disk, clock);
         queue.note_snapshot(zxid, time);
         let log = Log::new(storage, (Arc::clone(queue), work), source, settings);
-        let fail = |source| StorageError::Io {
-            action: "start the thread that writes",
-            path: config.options.data_dir.clone(),
-            source,
-        };
-        log.start(ended).map_err(fail)?;
+        log.start(ended)
+            .map_err(StorageError::io("start the thread that writes", &config.options.data_dir))?;
         Ok(handle)
     }
 }

@@ -84,7 +84,9 @@ impl Observer {
                 let mut options = StorageOptions::new(spool);
                 options.last_zxid_section = true;
                 let dir = SnapshotDir::new(Arc::clone(&disk), &options);
-                disk.create_dir(dir.path()).map_err(|source| storage(create_error(&dir, source)))?;
+                disk.create_dir(dir.path())
+                    .map_err(StorageError::io("create", dir.path()))
+                    .map_err(storage)?;
                 let (shared, target) = (Arc::clone(&shared), dir.clone());
                 // The turn goes with the work, which goes on if this future is dropped: a second walk would take over the first one's.
                 let work = move || (write(&shared, &target), turn);
@@ -224,10 +226,6 @@ fn lost() -> RestoreError {
     RestoreError::Refused("an earlier piece could not be written".to_owned())
 }
 
-fn create_error(dir: &SnapshotDir, source: io::Error) -> StorageError {
-    StorageError::Io { action: "create", path: dir.path().to_owned(), source }
-}
-
 /// Writes a snapshot of a server in memory, whose tree keeps no digest. `None` if the server has stopped.
 fn write(shared: &Shared, dir: &SnapshotDir) -> Result<Option<Zxid>, StorageError> {
     let source: &dyn SnapshotSource = &*shared.engine;
@@ -255,10 +253,7 @@ fn write(shared: &Shared, dir: &SnapshotDir) -> Result<Option<Zxid>, StorageErro
 
 /// Opens the snapshot of a zxid.
 fn open(disk: &dyn Disk, dir: &SnapshotDir, zxid: Zxid) -> Result<(Box<dyn DiskFile>, u64), StorageError> {
-    let io = |action| {
-        let path = dir.path().to_owned();
-        move |source| StorageError::Io { action, path, source }
-    };
+    let io = |action| StorageError::io(action, dir.path());
     let files = dir.list()?;
     let file = files.iter().find(|file| file.zxid == zxid);
     let file = file.ok_or_else(|| io("find the snapshot in")(io::ErrorKind::NotFound.into()))?;

@@ -56,7 +56,7 @@ pub enum StorageError {
 
 impl StorageError {
     /// For `map_err`: what was to be done, and with which file.
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
