@@ -24,18 +24,8 @@ pub(crate) enum Opened {
     Tls(Box<TlsTransport>, Option<Arc<str>>),
 }
 
-/// A connection that cannot.
-pub(crate) struct Refusal {
-    pub(crate) error: io::Error,
-    /// The socket, if the peer may still read from it.
-    pub(crate) stream: Option<TcpStream>,
-}
-
-impl Refusal {
-    fn new(error: io::Error, socket: TlsSocket) -> Self {
-        Self { error, stream: Some(socket.stream) }
-    }
-}
+/// Why a connection cannot be served, and its socket, from which the peer may still read.
+pub(crate) type Refusal = (io::Error, TcpStream);
 
 /// Finds out what a connection speaks, and shakes hands.
 pub(crate) async fn open(
@@ -52,15 +42,14 @@ pub(crate) async fn open(
         Ok(Spoken::Plain) => {
             let error =
                 io::Error::new(io::ErrorKind::InvalidData, "the peer does not speak TLS, as this port does");
-            return Err(Refusal::new(error, socket));
+            return Err((error, socket.stream));
         }
-        Ok(Spoken::Nothing) => return Err(Refusal::new(io::ErrorKind::UnexpectedEof.into(), socket)),
-        Err(error) => return Err(Refusal { error, stream: None }),
+        Err(error) => return Err((error, socket.stream)),
     }
     let stream = in_turns(ports, slot, socket).await?;
     match ports.live.settings().client_subject(stream.get_ref().1.peer_certificates(), peer) {
         Ok(certificate) => Ok(Opened::Tls(Box::new(TlsTransport::new(stream)), certificate)),
-        Err(error) => Err(Refusal::new(error, stream.into_inner().0)),
+        Err(error) => Err((error, stream.into_inner().0.stream)),
     }
 }
 
@@ -90,6 +79,6 @@ async fn in_turns(
             stream.get_mut().0.end_handshake();
             Ok(stream)
         }
-        Err((error, socket)) => Err(Refusal::new(error, socket)),
+        Err((error, socket)) => Err((error, socket.stream)),
     }
 }

@@ -23,7 +23,7 @@ use crate::net::close::linger;
 use crate::net::flow::limits::{HANDSHAKE_TIME, LINGER};
 use crate::net::registry::ConnectionPermit;
 use crate::net::stream::Link;
-use crate::net::tls::handshake::{Opened, Refusal};
+use crate::net::tls::handshake::Opened;
 pub(crate) use crate::net::tls::ports::TlsPorts;
 use crate::net::tls::slots::HandshakeSlot;
 use crate::shared::Shared;
@@ -71,9 +71,9 @@ impl Accepted {
                 drop(slot);
                 self.serve(opened);
             }
-            Ok(Err(refusal)) => {
-                self.fail(&refusal.error);
-                self.close(refusal, slot).await;
+            Ok(Err((error, stream))) => {
+                self.fail(&error);
+                self.close(stream, slot).await;
             }
             Err(_) => self.fail(&io::Error::new(io::ErrorKind::TimedOut, "it takes too long")),
         }
@@ -93,8 +93,7 @@ impl Accepted {
 
     /// Closes so that the peer gets the alert, which a reset would discard. A certificate that is refused after the handshake has none:
     /// rustls sends no alert then. It is the peer that is waited for, so that the slot is free for another.
-    async fn close(&self, refusal: Refusal, slot: HandshakeSlot) {
-        let Some(mut stream) = refusal.stream else { return };
+    async fn close(&self, mut stream: TcpStream, slot: HandshakeSlot) {
         slot.state.note(false);
         let (mut reader, mut writer) = stream.split();
         tokio::select! {

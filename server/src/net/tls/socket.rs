@@ -80,8 +80,6 @@ impl HeldTurn {
 pub(crate) enum Spoken {
     Tls,
     Plain,
-    /// The peer has closed before that was certain.
-    Nothing,
 }
 
 /// What the first bytes say, if they are enough (`DualModeSslHandler`). The word of four letters is alone in its packet and waits for
@@ -100,7 +98,7 @@ impl TlsSocket {
         Self { stream, begin: [0; HEADER], from: 0, to: 0, gate: None }
     }
 
-    /// Reads what it takes to know what the peer speaks.
+    /// Reads what it takes to know what the peer speaks. An error if the peer has closed before that is certain.
     pub(crate) async fn look(&mut self, kind: PortKind) -> io::Result<Spoken> {
         loop {
             let at = usize::from(self.to);
@@ -108,7 +106,7 @@ impl TlsSocket {
                 return Ok(spoken);
             }
             match self.stream.read(&mut self.begin[at..]).await? {
-                0 => return Ok(Spoken::Nothing),
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 read => self.to += read as u8,
             }
         }
