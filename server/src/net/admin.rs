@@ -11,7 +11,7 @@ use crate::durable::DirectorySizes;
 use crate::metrics::mntr;
 use crate::net::java_format::{decimal, endpoint};
 use crate::net::registry::Peer;
-use crate::observer::{ObservedConnection, ServerSummary, environment};
+use crate::observer::{ObservedConnection, environment};
 use crate::shared::{BoxedFuture, Shared};
 
 /// The answer of a server that has stopped.
@@ -109,31 +109,25 @@ impl Shared {
     }
 
     fn srvr(&self, at: usize, clients: String) -> Option<String> {
-        let ServerSummary {
-            version,
-            mode,
-            zxid,
-            latency,
-            received,
-            sent,
-            connections,
-            outstanding,
-            znodes,
-            ..
-        } = self.summary(at)?;
-        let read_only = mode == ServerMode::ReadOnly;
+        let summary = self.summary(at)?;
+        let read_only = summary.mode == ServerMode::ReadOnly;
         let read_only = if read_only { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
-        let mut text = format!("Zookeeper version: {version}\n{read_only}{clients}");
-        let _ = write!(
-            text,
-            "Latency min/avg/max: {}/{}/{}\nReceived: {received}\nSent: {sent}\nConnections: {connections}\n\
-             Outstanding: {outstanding}\nZxid: {:#x}\nMode: {mode}\nNode count: {znodes}\n",
-            latency.min.trunc(),
-            decimal(latency.avg),
-            latency.max.trunc(),
-            zxid.0,
-        );
-        Some(text)
+        Some(format!(
+            "Zookeeper version: {}\n{read_only}{clients}\
+             Latency min/avg/max: {}/{}/{}\nReceived: {}\nSent: {}\nConnections: {}\n\
+             Outstanding: {}\nZxid: {:#x}\nMode: {}\nNode count: {}\n",
+            summary.version,
+            summary.latency.min.trunc(),
+            decimal(summary.latency.avg),
+            summary.latency.max.trunc(),
+            summary.received,
+            summary.sent,
+            summary.connections,
+            summary.outstanding,
+            summary.zxid.0,
+            summary.mode,
+            summary.znodes,
+        ))
     }
 
     async fn conf(&self) -> Option<String> {
