@@ -141,7 +141,7 @@ impl Shared {
         let engine = Arc::new(Mutex::new(engine));
         let (turns, slow) =
             Turns::new(Arc::clone(&engine), commits, clock.clone(), stop.clone(), span.clone());
-        let driver = Driver::new(Arc::clone(&turns), slow, Arc::clone(&registry));
+        let driver = Driver { turns: Arc::clone(&turns), slow, registry: Arc::clone(&registry) };
         let log = log.map(|log| log.start(Arc::clone(&engine) as _, &clock, &stop, &span)).transpose()?;
         let tasks = TaskTracker::new();
         let runtime = Handle::current();
@@ -255,7 +255,7 @@ impl Shared {
             registration.peer.outbox.abort();
         }
         let id = registration.id;
-        let connection = Connection::new(Arc::clone(self), registration);
+        let connection = Connection { shared: Arc::clone(self), registration };
         match self.attached.get() {
             None => self.spawn(connection.run(stream)),
             Some(attached) => {

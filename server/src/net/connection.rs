@@ -52,15 +52,11 @@ enum CloseReason {
 }
 
 pub(crate) struct Connection {
-    shared: Arc<Shared>,
-    registration: Registration,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) registration: Registration,
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, registration: Registration) -> Self {
-        Self { shared, registration }
-    }
-
     /// Serves the connection to its end.
     pub(crate) async fn run(self, stream: impl Transport) {
         let span = self.registration.peer.span.clone();

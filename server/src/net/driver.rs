@@ -23,9 +23,9 @@ const EVENTS: usize = 1024;
 
 /// Takes the turns for deadlines, and those that no connection task takes.
 pub(crate) struct Driver {
-    turns: Arc<Turns>,
-    slow: mpsc::UnboundedReceiver<SlowBatch>,
-    registry: Arc<Registry>,
+    pub(crate) turns: Arc<Turns>,
+    pub(crate) slow: mpsc::UnboundedReceiver<SlowBatch>,
+    pub(crate) registry: Arc<Registry>,
 }
 
 /// Without a driver no deadline is met: the server stops when it ends, even if it never ran.
@@ -37,14 +37,6 @@ impl Drop for Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(
-        turns: Arc<Turns>,
-        slow: mpsc::UnboundedReceiver<SlowBatch>,
-        registry: Arc<Registry>,
-    ) -> Self {
-        Self { turns, slow, registry }
-    }
-
     /// Runs until the server is stopped.
     pub(crate) async fn run(mut self) {
         let turns = Arc::clone(&self.turns);

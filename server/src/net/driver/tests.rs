@@ -47,7 +47,7 @@ fn server_of(
     let engine = Engine::new(Bus::new(core, Arc::clone(&registry), stats, clock.clone(), gate));
     let engine = Arc::new(Mutex::new(engine));
     let (turns, slow) = Turns::new(engine, commits, clock, CancellationToken::new(), Span::none());
-    (Driver::new(Arc::clone(&turns), slow, registry), turns)
+    (Driver { turns: Arc::clone(&turns), slow, registry }, turns)
 }
 
 /// A new connection.
