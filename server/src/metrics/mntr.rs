@@ -22,8 +22,10 @@ pub fn monitor_values(metrics: &ServerMetrics) -> Vec<(String, String)> {
     for family in families() {
         let (name, kind) = (family.name, family.kind);
         match family.value(metrics) {
-            MetricValue::Number(value) if DOUBLES.contains(&name) => lines.add("", name, decimal(value)),
-            MetricValue::Number(value) => lines.number("", name, value),
+            MetricValue::Number(value) if value.fract() == 0.0 && !DOUBLES.contains(&name) => {
+                lines.add("", name, value);
+            }
+            MetricValue::Number(value) => lines.add("", name, decimal(value)),
             MetricValue::Numbers(values) => {
                 values.iter().for_each(|(key, value)| lines.add(&format!("{key}_"), name, value));
             }
@@ -47,24 +49,17 @@ impl Lines {
         self.0.push((format!("{prefix}{name}"), value.to_string()));
     }
 
-    fn number(&mut self, prefix: &str, name: &str, value: f64) {
-        match value.fract() == 0.0 {
-            true => self.add(prefix, name, value),
-            false => self.add(prefix, name, decimal(value)),
-        }
-    }
-
     /// All but the average are whole numbers in Apache, whose times are in whole milliseconds.
     fn summary(&mut self, key: &str, name: &str, kind: MetricKind, summary: &SummaryValue) {
         self.add(&format!("avg_{key}"), name, decimal(summary.average()));
-        self.number(&format!("min_{key}"), name, summary.min.floor());
-        self.number(&format!("max_{key}"), name, summary.max.floor());
+        self.add(&format!("min_{key}"), name, summary.min.floor());
+        self.add(&format!("max_{key}"), name, summary.max.floor());
         self.add(&format!("cnt_{key}"), name, summary.count);
-        self.number(&format!("sum_{key}"), name, summary.sum.floor());
+        self.add(&format!("sum_{key}"), name, summary.sum.floor());
         if kind == MetricKind::AdvancedSummary {
             let quantiles = summary.quantiles.map_or([0.0; 4], |of| [of.p50, of.p95, of.p99, of.p999]);
             for (quantile, value) in ["p50", "p95", "p99", "p999"].into_iter().zip(quantiles) {
-                self.number(&format!("{quantile}_{key}"), name, value.floor());
+                self.add(&format!("{quantile}_{key}"), name, value.floor());
             }
         }
     }
