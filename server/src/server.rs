@@ -158,7 +158,11 @@ impl Server {
     pub async fn shutdown(mut self) {
         self.shared.halt();
         self.shared.tasks.wait().await;
-        self.shared.close_log().await;
+        // After all turns.
+        if let Some(log) = &self.shared.log {
+            log.queue.send(Work::Close(Close::Clean));
+        }
+        self.shared.log_ended().await;
         if let Some(thread) = self.thread.take() {
             thread.ended().await;
         }

@@ -20,7 +20,7 @@ use zoolet_storage::disk::Disk;
 use crate::audit;
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
-use crate::durable::{Close, LogHandle, ReadyLog, Work, restore};
+use crate::durable::{LogHandle, ReadyLog, restore};
 use crate::engine::{Attached, Engine};
 use crate::epoch;
 use crate::error::StartError;
@@ -217,15 +217,6 @@ impl Shared {
         self.spawn(opening.instrument(self.span.clone()));
     }
 
-    /// How many TLS handshakes are under way.
-    pub(crate) fn open_handshakes(&self) -> usize {
-        #[cfg(feature = "tls")]
-        let open = self.tls.as_ref().map_or(0, |tls| tls.slots.open());
-        #[cfg(not(feature = "tls"))]
-        let open = 0;
-        open
-    }
-
     /// Serves a stream to its end. `None` if the server has stopped.
     pub(crate) fn serve_from(
         self: &Arc<Self>,
@@ -295,14 +286,6 @@ impl Shared {
     /// The log, and the disk that it is on: after a simulated crash that of the next process.
     pub(crate) fn log_and_disk(&self) -> Option<(&LogHandle, Arc<dyn Disk>)> {
         self.log.as_ref().zip(locked(&self.engine).bus.disk().cloned())
-    }
-
-    /// Ends the log, after all turns, and waits until its files are closed.
-    pub(crate) async fn close_log(&self) {
-        if let Some(log) = &self.log {
-            log.queue.send(Work::Close(Close::Clean));
-        }
-        self.log_ended().await;
     }
 
     /// Waits until the log has ended and its files are closed.

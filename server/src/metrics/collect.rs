@@ -38,7 +38,8 @@ impl Shared {
             tls_handshakes: stats.handshakes.done.load(Relaxed),
             tls_handshakes_failed: stats.handshakes.failed.load(Relaxed),
             tls_handshakes_refused: stats.handshakes.refused.load(Relaxed),
-            tls_handshakes_open: self.open_handshakes(),
+            #[cfg(feature = "tls")]
+            tls_handshakes_open: self.tls.as_ref().map_or(0, |tls| tls.slots.open()),
             admin: stats.admin().clone(),
             turns_open: self.turns.open.load(Relaxed),
             outbox_bytes: self.registry.budget.used(),
