@@ -128,9 +128,8 @@ pub(crate) fn connect(
     // The number is known only when it is served, and is not used on this end.
     let ours = InProcessStream { pipe: ours, reset: Arc::clone(&reset), conn: ConnId(0) };
     let link = Link { in_process: true, ..Link::default() };
-    let conn =
-        if server.admits(peer.ip()) { server.serve_from(ours, peer, link, replica, None) } else { None };
-    let conn = conn.ok_or_else(|| match server.has_lost_runtime() {
+    let served = server.admits(peer.ip()).then(|| server.serve_from(ours, peer, link, replica, None));
+    let conn = served.flatten().ok_or_else(|| match server.has_lost_runtime() {
         true => io::Error::new(io::ErrorKind::Unsupported, LOST_RUNTIME),
         false => refused("the server is stopped, or takes no connections"),
     })?;

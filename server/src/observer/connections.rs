@@ -94,17 +94,16 @@ impl Shared {
 
     /// Every connection of a replica, as that one sees it; or all of them, by the newest state.
     pub(crate) async fn connections(&self, replica: Option<usize>) -> Option<Vec<ObservedConnection>> {
-        let mut peers = self.peers(replica).into_iter();
+        let peers = self.peers(replica);
         let mut connections = Vec::with_capacity(peers.len());
-        while peers.len() > 0 {
-            let slice: Vec<_> = peers.by_ref().take(LISTED).collect();
-            let question = move |engine: &mut Engine, _| -> Vec<_> {
+        for slice in peers.chunks(LISTED) {
+            let question = |engine: &mut Engine, _| -> Vec<_> {
                 let bus = &engine.bus;
                 let core = replica.map_or(bus.core(), |replica| bus.machine().replica(replica));
-                let observed = |(id, peer): (ConnId, Arc<Peer>)| {
-                    ObservedConnection::new(core, id, &peer, &bus.conn_stats(id))
+                let observed = |(id, peer): &(ConnId, Arc<Peer>)| {
+                    ObservedConnection::new(core, *id, peer, &bus.conn_stats(*id))
                 };
-                slice.into_iter().map(observed).collect()
+                slice.iter().map(observed).collect()
             };
             connections.extend(self.act_later(question).await?);
         }

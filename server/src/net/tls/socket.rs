@@ -48,7 +48,7 @@ impl TurnGate {
             self.slot.note(ready.is_ready());
             ready!(ready)?;
             let turn = ready!(self.turns.poll_acquire(cx));
-            self.held.with(|held| *held = turn);
+            *locked(&self.held.0) = turn;
         }
         match self.left {
             0 => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the handshake is too long"))),
@@ -63,15 +63,11 @@ pub(crate) struct HeldTurn(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
 
 impl HeldTurn {
     pub(crate) fn is_held(&self) -> bool {
-        self.with(|held| held.is_some())
+        locked(&self.0).is_some()
     }
 
     pub(crate) fn give_back(&self) {
-        drop(self.with(Option::take));
-    }
-
-    fn with<T>(&self, call: impl FnOnce(&mut Option<OwnedSemaphorePermit>) -> T) -> T {
-        call(&mut locked(&self.0))
+        *locked(&self.0) = None;
     }
 }
 
