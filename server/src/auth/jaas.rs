@@ -26,13 +26,12 @@ pub struct JaasError {
 
 /// The users of a section.
 pub(super) fn users(text: &str, section: &str) -> Result<Option<SaslUsers>, JaasError> {
+    let mut parser = Parser { rest: text, line: 1 };
     if text.len() > MAX_LEN {
-        return Err(JaasError { line: 1, reason: format!("the file is longer than {MAX_LEN} bytes") });
+        return Err(parser.error(format!("the file is longer than {MAX_LEN} bytes")));
     }
-    let mut parser = Parser { tokens: Tokenizer { rest: text, line: 1 }, next: JaasToken::End, line: 1 };
-    parser.advance()?;
     let (mut found, mut names) = (None, HashSet::new());
-    while parser.next != JaasToken::End {
+    while !parser.is_at_end() {
         let (name, line) = (parser.text("the name of a section")?, parser.line);
         let is_wanted = name == section;
         let users = parser.section(is_wanted)?;
@@ -46,19 +45,9 @@ pub(super) fn users(text: &str, section: &str) -> Result<Option<SaslUsers>, Jaas
     Ok(found)
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum JaasToken {
-    Text(String),
-    Symbol(char),
-    /// A number, which a JVM takes for nothing else.
-    Number,
-    End,
-}
-
 struct Parser<'a> {
-    tokens: Tokenizer<'a>,
-    next: JaasToken,
-    /// The line of the next token.
+    rest: &'a str,
+    /// The line on which the rest begins, and the last token has ended.
     line: usize,
 }
 
@@ -67,110 +56,84 @@ impl Parser<'_> {
     fn section(&mut self, is_wanted: bool) -> Result<SaslUsers, JaasError> {
         let mut users = SaslUsers::new();
         self.symbol('{')?;
-        while self.next != JaasToken::Symbol('}') {
+        while !self.takes('}') {
             self.module(is_wanted, &mut users)?;
         }
-        self.symbol('}')?;
         self.symbol(';')?;
         Ok(users)
     }
 
     fn module(&mut self, is_wanted: bool, users: &mut SaslUsers) -> Result<(), JaasError> {
-        let line = self.line;
         let class = self.text("the class of a module")?;
         if is_wanted {
-            check_module(&class).map_err(|reason| JaasError { line, reason: reason.to_owned() })?;
+            check_module(&class).map_err(|reason| self.error(reason))?;
         }
-        let line = self.line;
         let flag = self.text("required, requisite, sufficient or optional")?;
         let flags = ["required", "requisite", "sufficient", "optional"];
         if !flags.iter().any(|known| known.eq_ignore_ascii_case(&flag)) {
-            let reason = format!("expected one of {} after the class of a module", flags.join(", "));
-            return Err(JaasError { line, reason });
+            let flags = flags.join(", ");
+            return Err(self.error(format!("expected one of {flags} after the class of a module")));
         }
-        while self.next != JaasToken::Symbol(';') {
+        while !self.takes(';') {
             let option = self.text("an option, or a semicolon after the last one")?;
             self.symbol('=')?;
-            let line = self.line;
             let value = self.text("a value, in quotes unless it has letters only")?;
             let Some(name) = option.strip_prefix("user_").filter(|_| is_wanted) else { continue };
             if value.split_once("${").is_some_and(|(_, rest)| rest.contains('}')) {
                 let reason = "${...} in a password is a property of a JVM; write the password itself";
-                return Err(JaasError { line, reason: reason.to_owned() });
+                return Err(self.error(reason));
             }
             users.set(name.to_owned(), &value);
         }
-        self.symbol(';')
+        Ok(())
     }
 
     /// Takes a word or a quoted text.
     fn text(&mut self, expected: &str) -> Result<String, JaasError> {
-        match &mut self.next {
-            JaasToken::Text(text) => {
-                let text = std::mem::take(text);
-                self.advance()?;
-                Ok(text)
+        self.skip_blank();
+        match self.rest.chars().next() {
+            Some('"') => self.quoted(),
+            // A JVM takes it for a number, and for nothing else.
+            Some(c) if is_digit(c) || c == '-' => {
+                Err(self.expected(&format!("{expected}: what begins with a digit must be in quotes")))
             }
-            JaasToken::Number => {
-                Err(self.error(&format!("{expected}: what begins with a digit must be in quotes")))
-            }
-            JaasToken::Symbol(_) | JaasToken::End => Err(self.error(expected)),
+            Some(c) if is_word(c) => Ok(self.word()),
+            _ => Err(self.expected(expected)),
         }
     }
 
     fn symbol(&mut self, symbol: char) -> Result<(), JaasError> {
-        if self.next != JaasToken::Symbol(symbol) {
-            return Err(self.error(&format!("'{symbol}'")));
+        if self.takes(symbol) { Ok(()) } else { Err(self.expected(&format!("'{symbol}'"))) }
+    }
+
+    /// Takes a symbol, if it is next.
+    fn takes(&mut self, symbol: char) -> bool {
+        self.skip_blank();
+        let is_next = self.rest.starts_with(symbol);
+        if is_next {
+            self.skip(symbol.len_utf8());
         }
-        self.advance()
+        is_next
     }
 
-    fn advance(&mut self) -> Result<(), JaasError> {
-        self.next = self.tokens.next()?;
-        self.line = self.tokens.line;
-        Ok(())
+    fn is_at_end(&mut self) -> bool {
+        self.skip_blank();
+        self.rest.is_empty()
     }
 
-    fn error(&self, expected: &str) -> JaasError {
-        let at_end = if self.next == JaasToken::End { ", but the file ends" } else { "" };
-        JaasError { line: self.line, reason: format!("expected {expected}{at_end}") }
+    fn expected(&self, expected: &str) -> JaasError {
+        let at_end = if self.rest.is_empty() { ", but the file ends" } else { "" };
+        self.error(format!("expected {expected}{at_end}"))
     }
-}
 
-/// Whether a module has users of DIGEST-MD5.
-fn check_module(class: &str) -> Result<(), &'static str> {
-    match class.rsplit('.').next() {
-        Some("DigestLoginModule") => Ok(()),
-        Some("Krb5LoginModule") => Err(
-            "Kerberos is not supported; use org.apache.zookeeper.server.auth.DigestLoginModule with user_<name>=\"<password>\"",
-        ),
-        _ => Err("not a known module; use org.apache.zookeeper.server.auth.DigestLoginModule"),
+    fn error(&self, reason: impl Into<String>) -> JaasError {
+        JaasError { line: self.line, reason: reason.into() }
     }
-}
 
-struct Tokenizer<'a> {
-    rest: &'a str,
-    line: usize,
-}
-
-impl Tokenizer<'_> {
-    fn next(&mut self) -> Result<JaasToken, JaasError> {
-        loop {
-            let Some(first) = self.rest.chars().next() else { return Ok(JaasToken::End) };
-            match first {
-                c if c <= ' ' => self.skip(1),
-                '/' => self.comment(),
-                '"' => return self.quoted(),
-                c if is_word(c) && c != '-' => return Ok(JaasToken::Text(self.word())),
-                c if is_word(c) || is_digit(c) => {
-                    self.word();
-                    return Ok(JaasToken::Number);
-                }
-                c => {
-                    self.skip(c.len_utf8());
-                    return Ok(JaasToken::Symbol(c));
-                }
-            }
+    /// Skips white space and comments.
+    fn skip_blank(&mut self) {
+        while let Some(first) = self.rest.chars().next().filter(|c| *c <= ' ' || *c == '/') {
+            if first == '/' { self.comment() } else { self.skip(1) }
         }
     }
 
@@ -202,14 +165,12 @@ impl Tokenizer<'_> {
     }
 
     /// A text in quotes on one line, with the escapes of C.
-    fn quoted(&mut self) -> Result<JaasToken, JaasError> {
+    fn quoted(&mut self) -> Result<String, JaasError> {
         let mut text = String::new();
         let mut chars = self.rest[1..].chars();
         loop {
             let c = match chars.next() {
-                None | Some('\n' | '\r') => {
-                    return Err(JaasError { line: self.line, reason: "a quote is not closed".to_owned() });
-                }
+                None | Some('\n' | '\r') => return Err(self.error("a quote is not closed")),
                 Some('"') => break,
                 Some('\\') => chars.next().map(|c| escaped(c, &mut chars)),
                 c => c,
@@ -217,7 +178,18 @@ impl Tokenizer<'_> {
             text.extend(c);
         }
         self.skip(self.rest.len() - chars.as_str().len());
-        Ok(JaasToken::Text(text))
+        Ok(text)
+    }
+}
+
+/// Whether a module has users of DIGEST-MD5.
+fn check_module(class: &str) -> Result<(), &'static str> {
+    match class.rsplit('.').next() {
+        Some("DigestLoginModule") => Ok(()),
+        Some("Krb5LoginModule") => Err(
+            "Kerberos is not supported; use org.apache.zookeeper.server.auth.DigestLoginModule with user_<name>=\"<password>\"",
+        ),
+        _ => Err("not a known module; use org.apache.zookeeper.server.auth.DigestLoginModule"),
     }
 }
 
