@@ -26,14 +26,6 @@ impl<R: Read> Decoder<R> {
         Self { inner, started: false, compressed: Vec::new(), block: Vec::new(), taken: 0 }
     }
 
-    pub(super) fn get_ref(&self) -> &R {
-        &self.inner
-    }
-
-    pub(super) fn get_mut(&mut self) -> &mut R {
-        &mut self.inner
-    }
-
     /// Reads the next block. `false` at the end.
     fn next_block(&mut self) -> io::Result<bool> {
         if !self.started {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::GzDecoder;
 use simd_adler32::Adler32;
@@ -22,8 +24,11 @@ const CHUNK: usize = 256 << 10;
 /// Reads a snapshot from its beginning to its end. A length in the file never reserves more memory than there are bytes.
 pub(crate) struct Source {
     path: PathBuf,
-    stream: Stream,
+    /// Returns 0 only at the end.
+    stream: Box<dyn Read + Send>,
     file_len: u64,
+    /// How many bytes of the file the stream has read.
+    file_read: Arc<AtomicU64>,
     /// Holds bytes that were read: those in `start..end` are not taken yet.
     buffer: Vec<u8>,
     start: usize,
@@ -39,21 +44,23 @@ impl Source {
     pub(crate) fn open(disk: &dyn Disk, path: &Path, compression: Compression) -> Result<Self, StorageError> {
         let file = disk.open(path).map_err(StorageError::io("open", path))?;
         let file_len = file.len().map_err(StorageError::io("read", path))?;
-        let cursor = FileCursor { file, len: file_len, offset: 0, error: None };
+        let file_read = Arc::new(AtomicU64::new(0));
+        let cursor = FileCursor { file, len: file_len, offset: Arc::clone(&file_read) };
         let buffered = |cursor| BufReader::with_capacity(CHUNK, cursor);
-        let stream = match compression {
-            Compression::None => Stream::Plain(cursor),
-            Compression::Gzip => Stream::Gzip(Box::new(GzDecoder::new(buffered(cursor)))),
-            Compression::Snappy => Stream::Snappy(snappy::Decoder::new(buffered(cursor))),
+        let stream: Box<dyn Read + Send> = match compression {
+            Compression::None => Box::new(cursor),
+            Compression::Gzip => Box::new(WholeGzip(GzDecoder::new(buffered(cursor)))),
+            Compression::Snappy => Box::new(snappy::Decoder::new(buffered(cursor))),
         };
-        let buffer = match stream {
-            Stream::Plain(_) => vec![0; usize::try_from(file_len).map_or(CHUNK, |len| len.clamp(1, CHUNK))],
+        let buffer = match compression {
+            Compression::None => vec![0; usize::try_from(file_len).map_or(CHUNK, |len| len.clamp(1, CHUNK))],
             _ => vec![0; CHUNK],
         };
         Ok(Self {
             path: path.to_owned(),
             stream,
             file_len,
+            file_read,
             buffer,
             start: 0,
             end: 0,
@@ -70,7 +77,7 @@ impl Source {
 
     /// How many bytes of the file have been read, and how many it has.
     pub(crate) fn progress(&self) -> (u64, u64) {
-        (self.stream.cursor().offset, self.file_len)
+        (self.file_read.load(Ordering::Relaxed), self.file_len)
     }
 
     /// Damage at this position of the uncompressed stream.
@@ -159,10 +166,12 @@ impl Source {
     }
 
     /// Distinguishes an error of the disk from one of the decoder.
-    fn explain(&mut self, error: io::Error) -> StorageError {
-        match self.stream.cursor_mut().error.take() {
-            Some(error) => StorageError::io("read", &self.path)(error),
-            None => self.damage(self.base + self.end as u64, format!("cannot decompress: {error}")).into(),
+    fn explain(&self, error: io::Error) -> StorageError {
+        match error.downcast() {
+            Ok(DiskError(error)) => StorageError::io("read", &self.path)(error),
+            Err(error) => {
+                self.damage(self.base + self.end as u64, format!("cannot decompress: {error}")).into()
+            }
         }
     }
 }
@@ -176,69 +185,40 @@ impl fmt::Debug for Source {
     }
 }
 
-#[derive(Debug)]
-enum Stream {
-    Plain(FileCursor),
-    Gzip(Box<GzDecoder<BufReader<FileCursor>>>),
-    Snappy(snappy::Decoder<BufReader<FileCursor>>),
-}
+/// A gzip stream with nothing after it.
+struct WholeGzip(GzDecoder<BufReader<FileCursor>>);
 
-impl Stream {
-    /// Reads bytes. Returns 0 only at the end of the stream.
+impl Read for WholeGzip {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(file) => file.read(buffer),
-            Self::Gzip(decoder) => match decoder.read(buffer)? {
-                0 if !decoder.get_mut().fill_buf()?.is_empty() => {
-                    Err(io::Error::new(io::ErrorKind::InvalidData, "bytes after the end of the gzip stream"))
-                }
-                read => Ok(read),
-            },
-            Self::Snappy(decoder) => decoder.read(buffer),
-        }
-    }
-
-    fn cursor(&self) -> &FileCursor {
-        match self {
-            Self::Plain(file) => file,
-            Self::Gzip(decoder) => decoder.get_ref().get_ref(),
-            Self::Snappy(decoder) => decoder.get_ref().get_ref(),
-        }
-    }
-
-    fn cursor_mut(&mut self) -> &mut FileCursor {
-        match self {
-            Self::Plain(file) => file,
-            Self::Gzip(decoder) => decoder.get_mut().get_mut(),
-            Self::Snappy(decoder) => decoder.get_mut().get_mut(),
+        match self.0.read(buffer)? {
+            0 if !self.0.get_mut().fill_buf()?.is_empty() => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "bytes after the end of the gzip stream"))
+            }
+            read => Ok(read),
         }
     }
 }
 
 /// A file read from its beginning to the length that it had when it was opened.
-#[derive(Debug)]
 struct FileCursor {
     file: Box<dyn DiskFile>,
     len: u64,
-    offset: u64,
-    /// The error of the disk, if a read failed. A decoder's own errors have the same type, so the error is kept here.
-    error: Option<io::Error>,
+    offset: Arc<AtomicU64>,
 }
+
+/// An error of the disk. A decoder's own errors have the same type, so the disk's travel through it in this one.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct DiskError(io::Error);
 
 impl Read for FileCursor {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.len - self.offset).unwrap_or(usize::MAX);
+        let offset = self.offset.load(Ordering::Relaxed);
+        let left = usize::try_from(self.len - offset).unwrap_or(usize::MAX);
         let wanted = buffer.len().min(left);
-        match self.file.read_at(&mut buffer[..wanted], self.offset) {
-            Ok(read) => {
-                self.offset += read as u64;
-                Ok(read)
-            }
-            Err(error) => {
-                let copy = io::Error::from(error.kind());
-                self.error = Some(error);
-                Err(copy)
-            }
-        }
+        let read = self.file.read_at(&mut buffer[..wanted], offset);
+        let read = read.map_err(|error| io::Error::new(error.kind(), DiskError(error)))?;
+        self.offset.store(offset + read as u64, Ordering::Relaxed);
+        Ok(read)
     }
 }
