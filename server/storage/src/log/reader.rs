@@ -178,10 +178,7 @@ impl LogReader {
     /// The first valid entry after `offset`, where a bad one is: its offset and its zxid.
     pub(crate) fn find_after(&mut self, offset: u64) -> Result<Option<(u64, Zxid)>, StorageError> {
         let mut search = self.begin_search(offset)?;
-        Ok(match self.search(&mut search)? {
-            Some(SearchResult::Entry(entry)) => Some((entry.offset, entry.txn.zxid)),
-            Some(SearchResult::GivenUp) | None => None,
-        })
+        Ok(self.search(&mut search)?.map(|entry| (entry.offset, entry.txn.zxid)))
     }
 
     fn check_file_header(&mut self) -> Result<Option<LogEnd>, StorageError> {
@@ -257,11 +254,7 @@ impl LogReader {
         let mut next = None;
         // Checked and stored long ago: no power loss changes such an entry.
         let mut damaged = matches!(fault, Fault::Malformed(_));
-        while let Some(found) = self.search(&mut search)? {
-            let SearchResult::Entry(entry) = found else {
-                damaged = true;
-                break;
-            };
+        while let Some(entry) = self.search(&mut search)? {
             next = next.or(Some((entry.offset, entry.txn.zxid)));
             damaged |= entry.batch.is_none_or(|batch| batch > offset);
             if damaged {
@@ -269,14 +262,18 @@ impl LogReader {
             }
             search.next = entry.offset + entry.len;
         }
-        Ok(if damaged { LogEnd::Damaged { offset, fault, next } } else { LogEnd::Torn { offset, fault } })
+        Ok(if damaged || search.given_up {
+            LogEnd::Damaged { offset, fault, next }
+        } else {
+            LogEnd::Torn { offset, fault }
+        })
     }
 
     /// A search for valid entries after the bad one at `offset`.
     fn begin_search(&mut self, offset: u64) -> Result<EntrySearch, StorageError> {
         // Not within the bad entry, if where it ends is beyond doubt: the data of a znode may look like an entry.
         let next = self.certain_end(offset)?.unwrap_or(offset + 1);
-        Ok(EntrySearch { next, budget: 16 * self.window.len() + (64 << 20) })
+        Ok(EntrySearch { next, budget: 16 * self.window.len() + (64 << 20), given_up: false })
     }
 
     /// Where the bad entry at `offset` ends, if its last byte is right and another entry or the end of the log follows.
@@ -288,7 +285,7 @@ impl LogReader {
     }
 
     /// The next valid entry from `search.next` on, at any offset.
-    fn search(&mut self, search: &mut EntrySearch) -> Result<Option<SearchResult>, StorageError> {
+    fn search(&mut self, search: &mut EntrySearch) -> Result<Option<LogEntry>, StorageError> {
         // As far as the type in the header.
         const NEEDED: usize = PREFIX + MIN_PAYLOAD;
         while let Some(nonzero) = self.window.next_nonzero(search.next)? {
@@ -307,12 +304,13 @@ impl LogReader {
             match self.probe(offset)? {
                 Ok(len) => {
                     if let Ok(entry) = self.parse(offset, len)? {
-                        return Ok(Some(SearchResult::Entry(entry)));
+                        return Ok(Some(entry));
                     }
                 }
                 Err(Fault::Checksum) => {
                     let Some(budget) = search.budget.checked_sub(self.claimed_len(offset)?) else {
-                        return Ok(Some(SearchResult::GivenUp));
+                        search.given_up = true;
+                        return Ok(None);
                     };
                     search.budget = budget;
                 }
@@ -335,12 +333,8 @@ struct EntrySearch {
     next: u64,
     /// How many more bytes are summed in vain before the search gives up: data that is made for it costs quadratic time.
     budget: u64,
-}
-
-#[allow(clippy::large_enum_variant, reason = "one at a time")]
-enum SearchResult {
-    Entry(LogEntry),
-    GivenUp,
+    /// Whether it has given up.
+    given_up: bool,
 }
 
 /// Whether these could be the first bytes of an entry, before its checksum is calculated.
