@@ -89,7 +89,7 @@ pub fn inspect(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Inspection, StorageError> {
     let layout = Layout::new(options);
-    let (listing, damage) = layout.survey(disk, options)?;
+    let (listing, damage) = layout.survey(disk)?;
     let damage = match (damage, marks::check(disk, &layout, &listing, NoLog::Accepted)) {
         // Its files are listed all the same, without those of the log.
         (None, Err(StorageError::Damaged(damage))) => Some(damage),

@@ -49,9 +49,14 @@ impl LogFile {
     pub fn list(disk: &dyn Disk, options: &StorageOptions) -> Result<Vec<Self>, StorageError> {
         let dir = options.log_file_dir();
         let entries = disk.list(&dir).map_err(StorageError::io("list", &dir))?;
-        let mut files: Vec<Self> = entries.iter().filter_map(|entry| Self::of(&dir, entry)).collect();
+        Ok(Self::among(&dir, &entries))
+    }
+
+    /// Those among the entries of a directory, oldest first.
+    fn among(dir: &Path, entries: &[DiskEntry]) -> Vec<Self> {
+        let mut files: Vec<Self> = entries.iter().filter_map(|entry| Self::of(dir, entry)).collect();
         files.sort_unstable_by(|a, b| a.first.cmp(&b.first).then_with(|| a.path.cmp(&b.path)));
-        Ok(files)
+        files
     }
 
     /// The file of this entry of a directory, if it has the name of a log. Apache ignores what follows a second dot, so a copy such as
@@ -175,12 +180,10 @@ impl Layout {
         listing.take(snapshot_dir, &entries);
         listing.has_epochs =
             entries.iter().any(|entry| entry.name == CURRENT_EPOCH || entry.name == ACCEPTED_EPOCH);
-        if !entries.is_empty() {
-            let files = SnapshotFile::list(disk, snapshot_dir)?;
-            let (usual, others): (Vec<_>, Vec<_>) = files.into_iter().partition(SnapshotFile::has_usual_name);
-            listing.snapshots = usual;
-            listing.foreign.extend(others.into_iter().map(|file| file.path));
-        }
+        let files = SnapshotFile::among(snapshot_dir, &entries);
+        let (usual, others): (Vec<_>, Vec<_>) = files.into_iter().partition(SnapshotFile::has_usual_name);
+        listing.snapshots = usual;
+        listing.foreign.extend(others.into_iter().map(|file| file.path));
         // A server that found neither log nor snapshot where it looks for them would begin an empty database.
         if self.is_split() {
             refuse_swapped(snapshot_dir, &entries, LOG_PREFIX, "a log in the directory of the snapshots")?;
@@ -210,23 +213,14 @@ impl Layout {
     }
 
     /// As [`list`](Self::list), but it lists what it can of a directory that is damaged as a whole, and returns why.
-    pub(crate) fn survey(
-        &self,
-        disk: &dyn Disk,
-        options: &StorageOptions,
-    ) -> Result<(Listing, Option<Damage>), StorageError> {
+    pub(crate) fn survey(&self, disk: &dyn Disk) -> Result<(Listing, Option<Damage>), StorageError> {
         let damage = match self.list(disk) {
             Err(StorageError::Damaged(damage)) => damage,
             listing => return Ok((listing?, None)),
         };
-        let mut listing = Listing::default();
-        if !list(disk, &self.snapshot_dir)?.is_empty() {
-            listing.snapshots = SnapshotFile::list(disk, &self.snapshot_dir)?;
-        }
-        if !list(disk, &self.log_dir)?.is_empty() {
-            listing.logs = LogFile::list(disk, options)?;
-        }
-        Ok((listing, Some(damage)))
+        let snapshots = SnapshotFile::among(&self.snapshot_dir, &list(disk, &self.snapshot_dir)?);
+        let logs = LogFile::among(&self.log_dir, &list(disk, &self.log_dir)?);
+        Ok((Listing { snapshots, logs, ..Listing::default() }, Some(damage)))
     }
 
     /// Refuses a directory without a log or a snapshot whose neighbours have some.

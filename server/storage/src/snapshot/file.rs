@@ -27,10 +27,15 @@ impl SnapshotFile {
     /// If the directory cannot be listed.
     pub fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<Self>, StorageError> {
         let entries = disk.list(dir).map_err(StorageError::io("list", dir))?;
-        let mut files: Vec<Self> = entries.into_iter().filter_map(|entry| Self::of(dir, &entry)).collect();
+        Ok(Self::among(dir, &entries))
+    }
+
+    /// Those among the entries of a directory, those with the highest zxid first.
+    pub(crate) fn among(dir: &Path, entries: &[DiskEntry]) -> Vec<Self> {
+        let mut files: Vec<Self> = entries.iter().filter_map(|entry| Self::of(dir, entry)).collect();
         // Of two with one zxid the shorter name first, which is the plain file.
         files.sort_unstable_by(|a, b| b.zxid.cmp(&a.zxid).then_with(|| a.path.cmp(&b.path)));
-        Ok(files)
+        files
     }
 
     /// The file of this entry of a directory, if it has the name of a snapshot.

@@ -51,7 +51,7 @@ pub fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Verification, StorageError> {
     let layout = Layout::new(options);
-    let (listing, damage) = layout.survey(disk, options)?;
+    let (listing, damage) = layout.survey(disk)?;
     if damage.is_none() && listing.snapshots.is_empty() && listing.logs.is_empty() {
         return Err(StorageError::NoData(options.data_dir.clone()));
     }
