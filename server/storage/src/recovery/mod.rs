@@ -195,36 +195,34 @@ impl<'r, 'm> Recovery<'r, 'm> {
 
     /// Recovers from the newest snapshot that is valid and not one of `unfit`, or returns why it is unfit, too.
     fn run_without(&mut self, unfit: &[Damage]) -> Result<Result<Findings, Damage>, StorageError> {
-        self.report = RecoveryReport::default();
-        self.report.warnings.extend(self.listing.warnings());
-        let (mut base, skipped) = self.choose_base(unfit)?;
-        let (shows, file) = (base.shows, base.file.clone());
-        let missing_acls = std::mem::take(&mut base.missing_acls);
-        let valid = file.clone().filter(|_| missing_acls.is_empty());
-        self.report.snapshot = file.clone().map(|file| (file, base.zxid));
+        self.report = RecoveryReport { warnings: self.listing.warnings().collect(), ..Default::default() };
+        let (base, skipped) = self.choose_base(unfit)?;
+        self.report.snapshot = base.file.clone().map(|file| (file, base.zxid));
         let mut replay = Replay::new(base);
         replay.run(self).map_err(|error| with_skipped(error, &skipped))?;
-        self.report.last_zxid = replay.last;
+        let Replay { state, highest_session, last, repairs, .. } = replay;
+        let Base { file, tree, sessions, shows, missing_acls, .. } = state;
+        self.report.last_zxid = last;
         // An older snapshot will do only if the log leads from it to what the newer ones had.
         for (zxid, damage) in skipped {
-            if zxid > replay.last {
-                let reason = format!("{}, and the log ends before it, with {}", damage.reason, replay.last);
+            if zxid > last {
+                let reason = format!("{}, and the log ends before it, with {last}", damage.reason);
                 return Err(Damage { reason, ..damage }.into());
             }
             self.report.warnings.push(RecoveryWarning::SnapshotSkipped(damage));
         }
         // Apache writes a snapshot while the tree changes: without the log up to there it is a mixture of states.
-        if let Some(file) = file.filter(|_| shows > replay.last) {
-            let reason = format!("it shows transaction {shows}, and the log ends with {}", replay.last);
+        if let Some(file) = file.as_ref().filter(|_| shows > last) {
+            let reason = format!("it shows transaction {shows}, and the log ends with {last}");
             return Err(Damage::new(file, reason, "restore the log that belongs to it").into());
         }
-        if let Err(damage) = check_acls(&replay.tree, missing_acls) {
+        let valid = file.filter(|_| missing_acls.is_empty());
+        if let Err(damage) = check_acls(&tree, missing_acls) {
             return Ok(Err(damage));
         }
         if self.until.is_none() {
-            epochs::check(self.disk, self.layout, replay.last)?;
+            epochs::check(self.disk, self.layout, last)?;
         }
-        let Replay { tree, sessions, highest_session, repairs, .. } = replay;
         let (sessions, report) = (sessions.into_iter().collect(), std::mem::take(&mut self.report));
         let is_new = report.snapshot.is_none() && self.listing.logs.is_empty();
         let recovered = Recovered { tree, sessions, highest_session, report };

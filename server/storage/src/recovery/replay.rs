@@ -1,10 +1,9 @@
 //! [`Replay`]: applies the log to the state of a snapshot, and checks that nothing is missing in it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use zoolet_proto::{SessionId, Zxid};
-use zoolet_server_core::{SessionTable, Tree, TxnOp};
+use zoolet_server_core::{SessionTable, TxnOp};
 
 use super::Recovery;
 use super::base::Base;
@@ -19,15 +18,11 @@ pub(crate) const RESTORE: &str = "restore the file, or copy what comes before th
 /// The state as it is replayed.
 #[derive(Debug)]
 pub(super) struct Replay {
-    pub(super) tree: Tree,
-    pub(super) sessions: BTreeMap<SessionId, i32>,
+    /// Tree and sessions, after [`last`](Self::last); the rest is as of the snapshot.
+    pub(super) state: Base,
     pub(super) highest_session: Option<SessionId>,
-    /// The transaction of the snapshot. What is up to it is skipped.
-    start: Zxid,
     /// The last transaction that is applied.
     pub(super) last: Zxid,
-    /// From this transaction on the tree is what the log says.
-    consistent_from: Zxid,
     /// The first difference between the digests of tree and log, and how many there are.
     wrong_digests: Option<(Zxid, u64)>,
     pub(super) repairs: Repairs,
@@ -50,14 +45,10 @@ pub(super) struct Repairs {
 
 impl Replay {
     pub(super) fn new(base: Base) -> Self {
-        let Base { tree, sessions, zxid, shows, .. } = base;
         Self {
-            highest_session: sessions.keys().copied().reduce(SessionTable::later),
-            tree,
-            sessions,
-            start: zxid,
-            last: zxid,
-            consistent_from: shows,
+            highest_session: base.sessions.keys().copied().reduce(SessionTable::later),
+            last: base.zxid,
+            state: base,
             wrong_digests: None,
             repairs: Repairs::default(),
         }
@@ -65,16 +56,16 @@ impl Replay {
 
     /// Applies all log files of the directory, in order. Ends after the last transaction that is wanted.
     pub(super) fn run(&mut self, recovery: &mut Recovery<'_, '_>) -> Result<(), StorageError> {
-        let (logs, until) = (&recovery.listing.logs, recovery.until);
+        let (logs, until, start) = (&recovery.listing.logs, recovery.until, self.state.zxid);
         // The newest one that begins before the snapshot may go on after it.
-        let from = logs.iter().rposition(|log| log.first <= self.start).unwrap_or(0);
+        let from = logs.iter().rposition(|log| log.first <= start).unwrap_or(0);
         recovery.meter.expect(logs[from..].iter().map(|log| log.len).sum());
         for (at, log) in logs.iter().enumerate().skip(from) {
             if until.is_some_and(|until| self.last >= until || log.first > until) {
                 break;
             }
             // The first entry of a file may repeat the last transaction: it is judged when it is read.
-            if log.first > self.start && log.first != self.last && !follows(self.last, log.first) {
+            if log.first > start && log.first != self.last && !follows(self.last, log.first) {
                 return Err(Damage::new(&log.path, gap(self.last, log.first), RESTORE).into());
             }
             self.file(recovery, log, logs.get(at + 1))?;
@@ -100,7 +91,7 @@ impl Replay {
         log: &LogFile,
         next: Option<&LogFile>,
     ) -> Result<(), StorageError> {
-        let (path, until) = (&log.path, recovery.until);
+        let (path, until, start) = (&log.path, recovery.until, self.state.zxid);
         let report = &mut recovery.report;
         let mut reader = LogReader::open(recovery.disk, path)?;
         let mut previous = Previous::None;
@@ -123,7 +114,7 @@ impl Replay {
                     previous = Previous::Is(zxid);
                     self.repairs.last_batch = Some(last_batch(path, &entry));
                     // What the snapshot has is checked and not applied again.
-                    if repeats || zxid <= self.start {
+                    if repeats || zxid <= start {
                         report.skipped += 1;
                         continue;
                     }
@@ -137,7 +128,7 @@ impl Replay {
                 }
                 // The snapshot has everything up to the next valid entry: nothing of what is damaged is needed.
                 LogItem::End(LogEnd::Damaged { offset, next: Some((at, zxid)), fault })
-                    if log.first <= self.start && zxid <= self.start.next() =>
+                    if log.first <= start && zxid <= start.next() =>
                 {
                     report.warnings.push(RecoveryWarning::OldDamage { file: path.clone(), offset, fault });
                     previous = Previous::Unknown;
@@ -162,7 +153,7 @@ impl Replay {
                 format!("the first transaction is {zxid}, and the name says {}", log.first)
             }
             Previous::Is(previous) if !follows(previous, zxid) => gap(previous, zxid),
-            _ if zxid > self.start && !follows(self.last, zxid) => gap(self.last, zxid),
+            _ if zxid > self.state.zxid && !follows(self.last, zxid) => gap(self.last, zxid),
             _ => return Ok(()),
         };
         Err(Damage::new(&log.path, reason, RESTORE).at(entry.offset))
@@ -170,15 +161,15 @@ impl Replay {
 
     fn apply(&mut self, file: &Path, entry: &LogEntry) -> Result<(), Damage> {
         let txn = &entry.txn;
-        self.tree.replay(txn);
+        self.state.tree.replay(txn);
         self.last = txn.zxid;
         match txn.op {
             TxnOp::CreateSession { timeout } => {
-                self.sessions.insert(txn.session, timeout);
+                self.state.sessions.insert(txn.session, timeout);
                 let highest = self.highest_session.get_or_insert(txn.session);
                 *highest = SessionTable::later(*highest, txn.session);
             }
-            TxnOp::CloseSession { .. } => drop(self.sessions.remove(&txn.session)),
+            TxnOp::CloseSession { .. } => drop(self.state.sessions.remove(&txn.session)),
             TxnOp::Create { .. }
             | TxnOp::Delete { .. }
             | TxnOp::SetData { .. }
@@ -187,8 +178,9 @@ impl Replay {
             | TxnOp::Multi(_)
             | TxnOp::Error(_) => {}
         }
-        let (Some(logged), Some(actual)) = (txn.digest, self.tree.digest()) else { return Ok(()) };
-        if logged == actual || txn.zxid < self.consistent_from {
+        let (Some(logged), Some(actual)) = (txn.digest, self.state.tree.digest()) else { return Ok(()) };
+        // From there on the tree is what the log says.
+        if logged == actual || txn.zxid < self.state.shows {
             return Ok(());
         }
         if entry.batch.is_some() {
