@@ -14,11 +14,12 @@
 //! before one sync. After a power loss any part of the last batch may be missing, but nothing of those before: so the marker of a
 //! valid entry tells whether a bad one before it was ever acknowledged.
 
+use bytes::{Buf, BufMut};
 use simd_adler32::adler32;
 use zoolet_proto::{SessionId, Xid, Zxid};
 use zoolet_server_core::{Millis, Txn};
 
-use super::fields::{Fields, Malformed, put_int, put_long};
+use super::fields::{Fields, Malformed};
 use super::record::{self, RecordParser, kind_of};
 
 /// The longest payload that is read. More than every server writes, as Apache writes longer ones than it reads.
@@ -35,20 +36,9 @@ const DIGEST: usize = 12;
 const DIGEST_VERSION: i32 = 2;
 const MARKER: usize = 4;
 
-/// Why a transaction cannot be stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum EncodeError {
-    /// A server could not read it.
-    #[error("its entry has {0} bytes, more than servers read")]
-    TooLong(usize),
-    /// The state machine makes no such transaction.
-    #[error("{0} cannot be stored")]
-    Unstorable(&'static str),
-}
-
 /// Appends the entry of a transaction that begins `distance` bytes after its batch, with a payload of at most `max` bytes. After an
-/// error `out` is as before.
-pub(crate) fn encode(txn: &Txn, distance: u32, max: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+/// error, which says why the transaction cannot be stored, `out` is as before.
+pub(crate) fn encode(txn: &Txn, distance: u32, max: usize, out: &mut Vec<u8>) -> Result<(), String> {
     let start = out.len();
     let encoded = encode_payload(txn, distance, max, out).and_then(|()| seal(out, start, max));
     if encoded.is_err() {
@@ -57,34 +47,32 @@ pub(crate) fn encode(txn: &Txn, distance: u32, max: usize, out: &mut Vec<u8>) ->
     encoded
 }
 
-fn encode_payload(txn: &Txn, distance: u32, max: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    const FRONT: usize = PREFIX + HEADER;
-    let mut front = [0; FRONT];
-    front[12..20].copy_from_slice(&txn.session.0.to_be_bytes());
-    front[20..24].copy_from_slice(&txn.xid.0.to_be_bytes());
-    front[24..32].copy_from_slice(&txn.zxid.0.to_be_bytes());
-    front[32..40].copy_from_slice(&txn.time.0.to_be_bytes());
-    front[40..44].copy_from_slice(&kind_of(&txn.op, txn.session).to_be_bytes());
+fn encode_payload(txn: &Txn, distance: u32, max: usize, out: &mut Vec<u8>) -> Result<(), String> {
+    let mut front = [0; PREFIX + HEADER];
+    let mut header = &mut front[PREFIX..];
+    header.put_i64(txn.session.0);
+    header.put_i32(txn.xid.0);
+    header.put_i64(txn.zxid.0);
+    header.put_i64(txn.time.0);
+    header.put_i32(kind_of(&txn.op, txn.session));
     out.extend_from_slice(&front);
     let room = max.saturating_sub(HEADER + DIGEST + MARKER);
-    record::put(&txn.op, txn.session, room, out).map_err(EncodeError::Unstorable)?;
+    record::put(&txn.op, txn.session, room, out).map_err(|what| format!("{what} cannot be stored"))?;
     if let Some(digest) = txn.digest {
-        put_int(DIGEST_VERSION, out);
-        put_long(i64::from_be_bytes(digest.to_be_bytes()), out);
+        out.put_i32(DIGEST_VERSION);
+        out.put_u64(digest);
     }
-    out.extend_from_slice(&distance.to_be_bytes());
+    out.put_u32(distance);
     Ok(())
 }
 
 /// Fills in checksum and length of the entry that begins at `start`, and ends it.
-fn seal(out: &mut Vec<u8>, start: usize, max: usize) -> Result<(), EncodeError> {
+fn seal(out: &mut Vec<u8>, start: usize, max: usize) -> Result<(), String> {
     let payload = &out[start + PREFIX..];
-    let too_long = EncodeError::TooLong(payload.len());
-    let len = u32::try_from(payload.len()).map_err(|_| too_long)?;
     if payload.len() > max.min(MAX_PAYLOAD) {
-        return Err(too_long);
+        return Err(format!("its entry has {} bytes, more than servers read", payload.len()));
     }
-    let sum = adler32(&payload);
+    let (sum, len) = (adler32(&payload), payload.len() as u32);
     out[start + 4..start + 8].copy_from_slice(&sum.to_be_bytes());
     out[start + 8..start + 12].copy_from_slice(&len.to_be_bytes());
     out.push(END);
@@ -147,9 +135,6 @@ fn parse_trailer(mut fields: Fields<'_>) -> Result<(Option<u64>, Option<u32>), M
     } else {
         None
     };
-    let distance = match *fields.0 {
-        [a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d])),
-        _ => None,
-    };
+    let distance = (fields.len() == MARKER).then(|| fields.0.get_u32());
     Ok((digest, distance))
 }

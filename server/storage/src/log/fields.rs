@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf, BufMut, Bytes};
 use zoolet_proto::{Jute, path};
 
 use crate::text;
@@ -22,22 +22,16 @@ impl<'a> Fields<'a> {
         self.0.len()
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (array, rest) = self.0.split_first_chunk().ok_or(SHORT)?;
-        self.0 = rest;
-        Ok(*array)
-    }
-
     pub(crate) fn bool(&mut self) -> Result<bool, Malformed> {
-        self.array().map(|[byte]| byte != 0)
+        self.0.try_get_u8().map(|byte| byte != 0).map_err(|_| SHORT)
     }
 
     pub(crate) fn int(&mut self) -> Result<i32, Malformed> {
-        self.array().map(i32::from_be_bytes)
+        self.0.try_get_i32().map_err(|_| SHORT)
     }
 
     pub(crate) fn long(&mut self) -> Result<i64, Malformed> {
-        self.array().map(i64::from_be_bytes)
+        self.0.try_get_i64().map_err(|_| SHORT)
     }
 
     /// A buffer or string; −1 is null.
@@ -84,17 +78,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-pub(crate) fn put_int(value: i32, out: &mut Vec<u8>) {
-    out.extend_from_slice(&value.to_be_bytes());
-}
-
-pub(crate) fn put_long(value: i64, out: &mut Vec<u8>) {
-    out.extend_from_slice(&value.to_be_bytes());
-}
-
 /// A length or count. No entry is long enough for one above `i32::MAX`: it is refused afterwards.
 pub(crate) fn put_count(count: usize, out: &mut Vec<u8>) {
-    put_int(i32::try_from(count).unwrap_or(i32::MAX), out);
+    out.put_i32(i32::try_from(count).unwrap_or(i32::MAX));
 }
 
 pub(crate) fn put_buffer(bytes: &[u8], out: &mut Vec<u8>) {
@@ -105,7 +91,7 @@ pub(crate) fn put_buffer(bytes: &[u8], out: &mut Vec<u8>) {
 pub(crate) fn put_data(data: Option<&Bytes>, out: &mut Vec<u8>) {
     match data {
         Some(data) => put_buffer(data, out),
-        None => put_int(-1, out),
+        None => out.put_i32(-1),
     }
 }
 

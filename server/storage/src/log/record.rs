@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::BufMut;
 use zoolet_proto::{Acl, AclList, ErrorCode, OpCode, Perms, SessionId};
 use zoolet_server_core::{Owner, TxnOp};
 
-use super::fields::{Fields, Malformed, put_buffer, put_count, put_data, put_int, put_long};
+use super::fields::{Fields, Malformed, put_buffer, put_count, put_data};
 
 /// The type of the record of a refused write. Every other one is the number of its operation.
 const ERROR: i32 = -1;
@@ -50,9 +51,9 @@ pub(crate) fn kind_of(op: &TxnOp, session: SessionId) -> i32 {
 /// that the session owns, named or not.
 pub(crate) fn put(op: &TxnOp, session: SessionId, room: usize, out: &mut Vec<u8>) -> Result<(), Unstorable> {
     match op {
-        TxnOp::CreateSession { timeout } => put_int(*timeout, out),
+        TxnOp::CreateSession { timeout } => out.put_i32(*timeout),
         TxnOp::CloseSession { ephemerals } => put_paths(ephemerals, room, out),
-        TxnOp::Error(code) => put_int(code.code(), out),
+        TxnOp::Error(code) => out.put_i32(code.code()),
         TxnOp::Multi(ops) => {
             put_count(ops.len(), out);
             for op in ops {
@@ -69,9 +70,9 @@ pub(crate) fn put(op: &TxnOp, session: SessionId, room: usize, out: &mut Vec<u8>
 
 /// A member of a multi: its type, and its record as a buffer.
 fn put_member(op: &TxnOp, session: SessionId, out: &mut Vec<u8>) -> Result<(), Unstorable> {
-    put_int(kind_of(op, session), out);
+    out.put_i32(kind_of(op, session));
     let len_at = out.len();
-    put_int(0, out);
+    out.put_i32(0);
     put_change(op, session, out)?;
     let len = u32::try_from(out.len() - len_at - 4).unwrap_or(u32::MAX);
     out[len_at..len_at + 4].copy_from_slice(&len.to_be_bytes());
@@ -94,26 +95,26 @@ fn put_change(op: &TxnOp, session: SessionId, out: &mut Vec<u8>) -> Result<(), U
                 out.push(u8::from(ephemeral));
             }
             // The count of children that ever were has 32 bits on disk, and wraps.
-            put_int(*parent_creates as i32, out);
+            out.put_i32(*parent_creates as i32);
             if kind == OpCode::CreateTtl.code() {
-                put_long(owner.as_ttl().unwrap_or_default(), out);
+                out.put_i64(owner.as_ttl().unwrap_or_default());
             }
         }
         TxnOp::Delete { path } => put_buffer(path.as_bytes(), out),
         TxnOp::SetData { path, data, version } => {
             put_buffer(path.as_bytes(), out);
             put_data(data.as_ref(), out);
-            put_int(*version, out);
+            out.put_i32(*version);
         }
         TxnOp::SetAcl { path, acl, aversion } => {
             put_buffer(path.as_bytes(), out);
             put_acl(acl, out);
-            put_int(*aversion, out);
+            out.put_i32(*aversion);
         }
         // The version that it expected is not kept, and no reader looks at it.
         TxnOp::Check { path } => {
             put_buffer(path.as_bytes(), out);
-            put_int(-1, out);
+            out.put_i32(-1);
         }
         TxnOp::Multi(_) | TxnOp::CreateSession { .. } | TxnOp::CloseSession { .. } | TxnOp::Error(_) => {
             return Err("a multi with a member that is not a change of a znode");
@@ -125,7 +126,7 @@ fn put_change(op: &TxnOp, session: SessionId, out: &mut Vec<u8>) -> Result<(), U
 fn put_acl(acl: &[Acl], out: &mut Vec<u8>) {
     put_count(acl.len(), out);
     for entry in acl {
-        put_int(entry.perms.0, out);
+        out.put_i32(entry.perms.0);
         put_buffer(entry.scheme.as_bytes(), out);
         put_buffer(entry.id.as_bytes(), out);
     }
@@ -133,7 +134,7 @@ fn put_acl(acl: &[Acl], out: &mut Vec<u8>) {
 
 fn put_paths(paths: &[Arc<str>], room: usize, out: &mut Vec<u8>) {
     let start = out.len();
-    put_int(0, out);
+    out.put_i32(0);
     let mut count = 0;
     for path in paths {
         if out.len() - start + 4 + path.len() > room {

@@ -152,8 +152,7 @@ impl LogWriter {
             }
         };
         let start = self.batch.len();
-        entry::encode(txn, distance, self.max_entry, &mut self.batch)
-            .map_err(|error| unloggable(error.to_string()))?;
+        entry::encode(txn, distance, self.max_entry, &mut self.batch).map_err(unloggable)?;
         self.last = txn.zxid;
         Ok((self.batch.len() - start) as u64)
     }

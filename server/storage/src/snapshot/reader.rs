@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Buf;
 use zoolet_proto::{Acl, AclList, Perms, SessionId, Zxid, jute};
 use zoolet_server_core::{Owner, ZnodeRecord};
 
@@ -144,25 +145,24 @@ impl SnapshotReader {
             return Ok(None);
         };
         let data = self.source.field("the data of a znode")?.map(jute::copied);
-        let rest: [u8; 68] = self.source.array("the stat of a znode")?;
-        let long = |at: usize| i64::from_be_bytes(std::array::from_fn(|i| rest[at + i]));
-        let int = |at: usize| i32::from_be_bytes(std::array::from_fn(|i| rest[at + i]));
-        let acl = self.acl(long(0), &path);
+        let stat: [u8; 68] = self.source.array("the stat of a znode")?;
+        let mut stat = &stat[..];
+        let acl = self.acl(stat.get_i64(), &path);
         self.znodes += 1;
         Ok(Some(ZnodeRecord {
             path,
             data,
             acl,
-            czxid: Zxid(long(8)),
-            mzxid: Zxid(long(16)),
-            ctime: long(24),
-            mtime: long(32),
-            version: int(40),
+            czxid: Zxid(stat.get_i64()),
+            mzxid: Zxid(stat.get_i64()),
+            ctime: stat.get_i64(),
+            mtime: stat.get_i64(),
+            version: stat.get_i32(),
             // The file has the low 32 bits of the counter.
-            creates: i64::from(u32::from_be_bytes(std::array::from_fn(|i| rest[44 + i]))),
-            aversion: int(48),
-            owner: Owner::from_code(long(52)),
-            pzxid: Zxid(long(60)),
+            creates: i64::from(stat.get_u32()),
+            aversion: stat.get_i32(),
+            owner: Owner::from_code(stat.get_i64()),
+            pzxid: Zxid(stat.get_i64()),
         }))
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::BufMut;
 use simd_adler32::Adler32;
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{SnapshotHeader, Tree, ZnodeRecord};
@@ -85,22 +86,18 @@ impl SnapshotWriter {
         self.field(znode.data.as_deref())?;
         // This order differs from that of the digest, and from that of the stat that clients get.
         let mut rest = [0; 68];
-        let mut at = 0;
-        let mut put = |bytes: &[u8]| {
-            rest[at..at + bytes.len()].copy_from_slice(bytes);
-            at += bytes.len();
-        };
-        put(&acl.to_be_bytes());
-        put(&znode.czxid.0.to_be_bytes());
-        put(&znode.mzxid.0.to_be_bytes());
-        put(&znode.ctime.to_be_bytes());
-        put(&znode.mtime.to_be_bytes());
-        put(&znode.version.to_be_bytes());
+        let mut out = &mut rest[..];
+        out.put_i64(acl);
+        out.put_i64(znode.czxid.0);
+        out.put_i64(znode.mzxid.0);
+        out.put_i64(znode.ctime);
+        out.put_i64(znode.mtime);
+        out.put_i32(znode.version);
         // Java counts with an int, so the file has the low 32 bits.
-        put(&znode.creates.to_be_bytes()[4..]);
-        put(&znode.aversion.to_be_bytes());
-        put(&znode.owner.code().to_be_bytes());
-        put(&znode.pzxid.0.to_be_bytes());
+        out.put_i32(znode.creates as i32);
+        out.put_i32(znode.aversion);
+        out.put_i64(znode.owner.code());
+        out.put_i64(znode.pzxid.0);
         self.znodes += 1;
         self.put(&rest)
     }
