@@ -8,8 +8,9 @@ use zoolet_proto::{AclList, AddWatchMode, ErrorCode, EventType, Perms, Reply, Wa
 
 use crate::access::{Granted, allows};
 use crate::core::{ConnState, Core, RequestContext};
-use crate::message::{ConnId, Output, Recipients, SharedEvent, event_message};
+use crate::message::{ConnId, Effects, Output, Recipients, SharedEvent, event_message};
 use crate::tree::{Change, Tree};
+use crate::txn::Txn;
 use crate::watch::{Aspect, Modes, WatchTable};
 use crate::watchers::Lists;
 
@@ -100,10 +101,21 @@ impl Core {
     fn catch_up(&mut self, conn: ConnId, kind: EventType, path: String) {
         self.send(conn, event_message(Zxid(-1), kind, path));
     }
+
+    /// Applies a transaction. For each change, calls `seen` and notifies the watchers.
+    pub(crate) fn apply(&mut self, txn: &Txn, mut seen: impl FnMut(&Change)) {
+        let Self { tree, watches, conns, effects: Effects { outbound, .. }, config, .. } = self;
+        let (skip_acl, zxid) = (config.skip_acl, txn.zxid);
+        let mut events = EventSender { conns, skip_acl, zxid, outbound, readers: None };
+        tree.apply(txn, &mut |tree, change| {
+            seen(&change);
+            events.notify_watchers(tree, watches, &change);
+        });
+    }
 }
 
 /// Queues the events of one transaction.
-pub(crate) struct EventSender<'c> {
+struct EventSender<'c> {
     conns: &'c HashMap<ConnId, ConnState>,
     skip_acl: bool,
     zxid: Zxid,
@@ -125,14 +137,27 @@ struct Readers {
     readers: Option<Recipients>,
 }
 
-impl<'c> EventSender<'c> {
-    pub(crate) fn new(
-        conns: &'c HashMap<ConnId, ConnState>,
-        skip_acl: bool,
-        zxid: Zxid,
-        outbound: &'c mut Vec<Output>,
-    ) -> Self {
-        Self { conns, skip_acl, zxid, outbound, readers: None }
+impl EventSender<'_> {
+    /// Queues the events of one change, in the order of `DataTree`: the znode's own watchers, then its parent's.
+    fn notify_watchers(&mut self, tree: &Tree, watches: &mut WatchTable, change: &Change) {
+        if watches.is_empty() {
+            return;
+        }
+        let acl_of = |path: &str| tree.get(path).map(|node| &node.acl);
+        let (path, aspect, kind, acl) = match change {
+            Change::Created { path, .. } => (path, Aspect::Data, EventType::NodeCreated, acl_of(path)),
+            Change::Deleted { path, acl } => (path, Aspect::Deleted, EventType::NodeDeleted, Some(acl)),
+            Change::DataSet { path, .. } => (path, Aspect::Data, EventType::NodeDataChanged, acl_of(path)),
+            Change::AclSet { .. } | Change::Checked => return,
+        };
+        self.send(watches.trigger(path, aspect), kind, path, acl);
+        if kind == EventType::NodeDataChanged {
+            return;
+        }
+        let watchers = watches.trigger(path::parent(path), Aspect::Children);
+        if let Some(parent) = tree.get(path::parent(path)).filter(|_| !watchers.is_empty()) {
+            self.send(watchers, EventType::NodeChildrenChanged, &parent.path, Some(&parent.acl));
+        }
     }
 
     /// Queues an event for those watchers that may read the znode. One that may not learns nothing, although its one-shot
@@ -186,37 +211,5 @@ impl<'c> EventSender<'c> {
             Readers { _of: (list.clone(), acl.clone()), readers }
         });
         kept.readers.clone()
-    }
-}
-
-/// Queues the events of one change, in the order of `DataTree`: the znode's own watchers, then its parent's.
-pub(crate) fn notify_watchers(
-    tree: &Tree,
-    watches: &mut WatchTable,
-    change: &Change,
-    events: &mut EventSender<'_>,
-) {
-    if watches.is_empty() {
-        return;
-    }
-    let acl_of = |path: &str| tree.get(path).map(|node| &node.acl);
-    let path = match change {
-        Change::Created { path, .. } => {
-            events.send(watches.trigger(path, Aspect::Data), EventType::NodeCreated, path, acl_of(path));
-            path
-        }
-        Change::Deleted { path, acl } => {
-            events.send(watches.trigger(path, Aspect::Deleted), EventType::NodeDeleted, path, Some(acl));
-            path
-        }
-        Change::DataSet { path, .. } => {
-            events.send(watches.trigger(path, Aspect::Data), EventType::NodeDataChanged, path, acl_of(path));
-            return;
-        }
-        Change::AclSet { .. } | Change::Checked => return,
-    };
-    let watchers = watches.trigger(path::parent(path), Aspect::Children);
-    if let Some(parent) = tree.get(path::parent(path)).filter(|_| !watchers.is_empty()) {
-        events.send(watchers, EventType::NodeChildrenChanged, &parent.path, Some(&parent.acl));
     }
 }

@@ -9,7 +9,6 @@ use crate::pending::Pending;
 use crate::prepare::{Actor, Write, decide};
 use crate::tree::Change;
 use crate::txn::{Txn, TxnOp};
-use crate::watch_events::{EventSender, notify_watchers};
 use crate::znode::Owner;
 
 /// The opcode of a create.
@@ -210,16 +209,6 @@ impl Core {
         }
         self.effects.txns.push(txn);
         zxid
-    }
-
-    /// Applies a transaction. For each change, calls `seen` and notifies the watchers.
-    pub(crate) fn apply(&mut self, txn: &Txn, mut seen: impl FnMut(&Change)) {
-        let Self { tree, watches, conns, effects, config, .. } = self;
-        let mut events = EventSender::new(conns, config.skip_acl, txn.zxid, &mut effects.outbound);
-        tree.apply(txn, &mut |tree, change| {
-            seen(&change);
-            notify_watchers(tree, watches, &change, &mut events);
-        });
     }
 }
 
