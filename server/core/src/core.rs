@@ -21,7 +21,6 @@ use crate::session::SessionTable;
 use crate::tree::Tree;
 use crate::undurable::UndurableChanges;
 use crate::watch::WatchTable;
-use crate::write::CreateOp;
 
 /// The state machine of a server.
 pub struct Core {
@@ -289,9 +288,9 @@ impl Core {
                 self.reply(ping, self.durable_zxid(), Reply::Empty);
             }
 
-            Request::Create(record) => self.create(call, CreateOp::Create, record),
-            Request::Create2(record) => self.create(call, CreateOp::Create2, record),
-            Request::CreateContainer(record) => self.create(call, CreateOp::Container, record),
+            Request::Create(record) => self.create(call, OpCode::Create, record),
+            Request::Create2(record) => self.create(call, OpCode::Create2, record),
+            Request::CreateContainer(record) => self.create(call, OpCode::CreateContainer, record),
             Request::CreateTtl(record) => self.create_ttl(call, record),
             Request::Delete(record) => self.write(call, Ok(Write::Delete(record)), false),
             Request::DeleteContainer(record) => {

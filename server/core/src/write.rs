@@ -1,7 +1,7 @@
 //! The writes of a session: the meaning of opcode and flags, and the path from a decided change to its reply.
 
 use zoolet_proto::records::{Create, CreateTtl, Op, OpResult};
-use zoolet_proto::{CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
+use zoolet_proto::{CreateMode, ErrorCode, OpCode, Reply, SessionId, Xid, Zxid};
 
 use crate::core::{Core, RequestContext};
 use crate::message::Millis;
@@ -11,28 +11,20 @@ use crate::tree::Change;
 use crate::txn::{Txn, TxnOp};
 use crate::znode::Owner;
 
-/// The opcode of a create.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CreateOp {
-    Create,
-    Create2,
-    Container,
-}
-
 /// A multi that is refused as a whole because one operation is malformed.
 pub(crate) struct Refused {
     takes_zxid: bool,
 }
 
 impl Core {
-    pub(crate) fn create(&mut self, call: RequestContext, op: CreateOp, record: Create) {
+    pub(crate) fn create(&mut self, call: RequestContext, op: OpCode, record: Create) {
         let Create { path, data, acl, flags } = record;
         let write = self.create_mode(flags).map(|mode| {
             // Only the opcode creates a container; the flag for one is ignored.
-            let owner = owner_of(mode, op == CreateOp::Container, call.session);
+            let owner = owner_of(mode, op == OpCode::CreateContainer, call.session);
             Write::Create { path, data, acl, owner, sequential: mode.is_sequential() }
         });
-        self.write(call, write, op != CreateOp::Create);
+        self.write(call, write, op != OpCode::Create);
     }
 
     pub(crate) fn create_ttl(&mut self, call: RequestContext, record: CreateTtl) {
@@ -147,10 +139,9 @@ impl Core {
         session: SessionId,
         op: Op,
     ) -> Result<(Result<Write, ErrorCode>, bool), Refused> {
-        let (create_op, record) = match op {
-            Op::Create(record) => (CreateOp::Create, record),
-            Op::Create2(record) => (CreateOp::Create2, record),
-            Op::CreateContainer(record) => (CreateOp::Container, record),
+        let create_op = op.op();
+        let record = match op {
+            Op::Create(record) | Op::Create2(record) | Op::CreateContainer(record) => record,
             Op::CreateTtl(record) => return Ok(self.multi_create_ttl(session, record)),
             Op::Delete(record) => return Ok((Ok(Write::Delete(record)), false)),
             Op::SetData(record) => return Ok((Ok(Write::SetData(record)), false)),
@@ -166,11 +157,11 @@ impl Core {
         if mode.is_ttl() {
             return Err(Refused { takes_zxid: true });
         }
-        let container = create_op == CreateOp::Container || mode == CreateMode::Container;
+        let container = create_op == OpCode::CreateContainer || mode == CreateMode::Container;
         let owner = owner_of(mode, container, session);
         let Create { path, data, acl, .. } = record;
         let write = Write::Create { path, data, acl, owner, sequential: mode.is_sequential() };
-        Ok((Ok(write), container || create_op == CreateOp::Create2))
+        Ok((Ok(write), container || create_op == OpCode::Create2))
     }
 
     fn multi_create_ttl(&self, session: SessionId, record: CreateTtl) -> (Result<Write, ErrorCode>, bool) {
