@@ -134,21 +134,19 @@ impl SnapshotWalk {
                     Step::End => ended = true,
                 }
             }
-            let tree_to_saved = match (next, self.saved.first_key_value()) {
-                (Some(node), Some((saved, _))) => by_components(&node.path, &saved.0),
-                (Some(_), None) => Ordering::Less,
-                (None, _) => Ordering::Greater,
+            let is_due =
+                |saved: &str| next.is_none_or(|node: &Znode| by_components(saved, &node.path).is_le());
+            let record = match self.saved.first_entry().filter(|saved| is_due(&saved.key().0)) {
+                Some(saved) => {
+                    // If the next one has changed since the beginning, what was saved is given out instead.
+                    next = next.filter(|node| node.path != saved.key().0);
+                    saved.remove()
+                }
+                None => match next.take() {
+                    Some(node) => ZnodeRecord::of(node),
+                    None => break,
+                },
             };
-            if tree_to_saved.is_eq() {
-                // It has changed since the beginning: what was saved is given out instead.
-                next = None;
-            }
-            let record = if tree_to_saved.is_lt() {
-                next.take().map(ZnodeRecord::of)
-            } else {
-                self.saved.pop_first().map(|(_, record)| record)
-            };
-            let Some(record) = record else { break };
             self.passed = Some(Arc::clone(&record.path));
             size += record.path.len() + record.data.as_ref().map_or(0, bytes::Bytes::len);
             take(record);
