@@ -274,13 +274,12 @@ mod tests {
             vec![Acl::new(Perms::READ, "ip", "::/0"), ids("ip")],
             vec![Acl::new(Perms::WRITE, "ip", "0.0.0.0/0")],
         ];
-        let known = |known| Identity::Sasl { user: "super".to_owned(), known };
         let ip = |addr: &str| Identity::Ip(addr.parse().expect("an address"));
         let single = [
             Identity::Digest("super".to_owned()),
             Identity::X509("super".into()),
-            known(true),
-            known(false),
+            Identity::Sasl(Some("super".to_owned())),
+            Identity::Sasl(None),
             Identity::Super,
             ip("10.1.2.3"),
             ip("10.9.9.9"),

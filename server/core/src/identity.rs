@@ -20,13 +20,8 @@ pub(crate) enum Identity {
     Digest(String),
     /// The subject of its certificate.
     X509(Arc<str>),
-    /// The user of its SASL exchange.
-    Sasl {
-        /// The name.
-        user: String,
-        /// Whether ACLs know the scheme. Otherwise the user has authenticated to no effect.
-        known: bool,
-    },
+    /// The user of its SASL exchange. `None` if ACLs do not know the scheme: the user has authenticated to no effect.
+    Sasl(Option<String>),
     /// May do everything.
     Super,
 }
@@ -41,9 +36,8 @@ impl Identity {
             Self::Ip(addr) => ("ip", ip_text(*addr)),
             Self::Digest(id) => ("digest", user_of(id).to_owned()),
             Self::X509(subject) => ("x509", subject.to_string()),
-            Self::Sasl { user, known: true } => ("sasl", user.clone()),
             // A scheme without a provider has no names.
-            Self::Sasl { known: false, .. } => ("sasl", String::new()),
+            Self::Sasl(user) => ("sasl", user.clone().unwrap_or_default()),
             Self::Super => ("super", String::new()),
         };
         ClientInfo { scheme: scheme.to_owned(), user }
@@ -51,12 +45,7 @@ impl Identity {
 
     /// How many bytes its id has, if a client has chosen it.
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Digest(id) => id.len(),
-            Self::X509(subject) => subject.len(),
-            Self::Sasl { user, .. } => user.len(),
-            Self::Ip(_) | Self::Super => 0,
-        }
+        self.authenticated().map_or(0, |(_, id)| id.len())
     }
 
     pub(crate) fn matches(&self, entry: &Acl) -> bool {
@@ -78,8 +67,8 @@ impl Identity {
         match self {
             Self::Digest(id) => Some(("digest", id)),
             Self::X509(subject) => Some(("x509", subject)),
-            Self::Sasl { user, known: true } => Some(("sasl", user)),
-            Self::Sasl { known: false, .. } | Self::Ip(_) | Self::Super => None,
+            Self::Sasl(user) => user.as_deref().map(|user| ("sasl", user)),
+            Self::Ip(_) | Self::Super => None,
         }
     }
 
@@ -89,7 +78,7 @@ impl Identity {
             Self::Ip(_) => Some(AuthScheme::Ip),
             Self::Digest(_) => Some(AuthScheme::Digest),
             Self::X509(_) => Some(AuthScheme::X509),
-            Self::Sasl { .. } => Some(AuthScheme::Sasl),
+            Self::Sasl(_) => Some(AuthScheme::Sasl),
             Self::Super => None,
         }
     }
@@ -149,7 +138,7 @@ impl AuthConfig {
     /// The identities of a SASL user who has authenticated.
     pub(crate) fn identities_of_sasl(&self, user: String) -> Vec<Identity> {
         let is_super = self.sasl_supers.contains(&user);
-        with_super(Identity::Sasl { user, known: self.sasl }, is_super)
+        with_super(Identity::Sasl(self.sasl.then_some(user)), is_super)
     }
 
     /// Whether a connection with these identities may send requests.
