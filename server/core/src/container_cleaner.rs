@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use zoolet_proto::records::DeleteContainer;
 use zoolet_proto::{SessionId, Xid};
 
 use crate::config::CoreConfig;
 use crate::core::Core;
+use crate::identity::Identity;
 use crate::machine::EXPIRED_AT_ONCE;
 use crate::message::Millis;
 use crate::pending::Pending;
@@ -120,8 +122,10 @@ impl Core {
 
     /// Executes an internal request: it is checked again, and takes a zxid.
     fn delete_container(&mut self, now: Millis, path: &str) {
-        let mut actor = Actor::server(&self.config);
-        let write = Write::DeleteContainer { path: path.to_owned() };
+        // No ACL restricts the server itself.
+        let ids = [Identity::Super];
+        let mut actor = Actor::new(&ids, &self.config);
+        let write = Write::DeleteContainer(DeleteContainer { path: path.to_owned() });
         let op = decide(&Pending::new(&self.tree), &mut actor, write).unwrap_or_else(TxnOp::Error);
         self.commit(now, SessionId(0), Xid(0), op, |_| {});
     }

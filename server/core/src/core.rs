@@ -293,9 +293,7 @@ impl Core {
             Request::CreateContainer(record) => self.create(call, OpCode::CreateContainer, record),
             Request::CreateTtl(record) => self.create_ttl(call, record),
             Request::Delete(record) => self.write(call, Ok(Write::Delete(record)), false),
-            Request::DeleteContainer(record) => {
-                self.write(call, Ok(Write::DeleteContainer { path: record.path }), false);
-            }
+            Request::DeleteContainer(record) => self.write(call, Ok(Write::DeleteContainer(record)), false),
             Request::SetData(record) => self.write(call, Ok(Write::SetData(record)), false),
             Request::SetAcl(record) => self.write(call, Ok(Write::SetAcl(record)), false),
             Request::Multi(ops) => self.multi(call, ops),
@@ -306,12 +304,8 @@ impl Core {
             }
 
             Request::AddWatch(record) => self.add_watch(call, &record),
-            Request::CheckWatches(record) => {
-                self.find_watch(call, record.path.as_deref(), record.kind, false)
-            }
-            Request::RemoveWatches(record) => {
-                self.find_watch(call, record.path.as_deref(), record.kind, true)
-            }
+            Request::CheckWatches(record) => self.find_watch(call, &record, false),
+            Request::RemoveWatches(record) => self.find_watch(call, &record, true),
             // The newer request has the kinds that the older one lacks.
             Request::SetWatches2(record) => self.set_watches(call, *record),
             Request::SetWatches(record) => self.set_watches(call, record.into()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use zoolet_proto::records::{CheckVersion, Delete, SetAcl, SetData};
+use zoolet_proto::records::{CheckVersion, Delete, DeleteContainer, SetAcl, SetData};
 use zoolet_proto::{AclList, ErrorCode, Perms, path};
 
 use crate::access::{AclCheckCache, fix_up, take_room};
@@ -23,7 +23,7 @@ use crate::znode::Owner;
 pub(crate) enum Write {
     Create { path: String, data: Option<Bytes>, acl: Option<AclList>, owner: Owner, sequential: bool },
     Delete(Delete),
-    DeleteContainer { path: String },
+    DeleteContainer(DeleteContainer),
     SetData(SetData),
     SetAcl(SetAcl),
     Check(CheckVersion),
@@ -33,8 +33,6 @@ pub(crate) enum Write {
 pub(crate) struct Actor<'a> {
     ids: &'a [Identity],
     config: &'a CoreConfig,
-    /// The server itself, which no ACL restricts.
-    internal: bool,
     acl_checks: AclCheckCache,
     /// The lists of this request as they are stored, by the lists as they were sent. Equal lists of a multi are one.
     lists: Option<HashMap<AclList, AclList>>,
@@ -43,12 +41,11 @@ pub(crate) struct Actor<'a> {
 }
 
 impl<'a> Actor<'a> {
-    /// A client with these identities.
-    pub(crate) fn client(ids: &'a [Identity], config: &'a CoreConfig) -> Self {
+    /// Somebody with these identities.
+    pub(crate) fn new(ids: &'a [Identity], config: &'a CoreConfig) -> Self {
         Self {
             ids,
             config,
-            internal: false,
             acl_checks: AclCheckCache::default(),
             lists: None,
             // A request and its lists must fit into one entry of a log: about two frames.
@@ -56,13 +53,8 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// The server itself.
-    pub(crate) fn server(config: &'a CoreConfig) -> Self {
-        Self { internal: true, ..Self::client(&[], config) }
-    }
-
     fn needs(&mut self, perms: Perms, acl: &AclList) -> Result<(), ErrorCode> {
-        let allowed = self.internal || self.config.skip_acl || self.acl_checks.allows(acl, perms, self.ids);
+        let allowed = self.config.skip_acl || self.acl_checks.allows(acl, perms, self.ids);
         if allowed { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 
@@ -84,6 +76,17 @@ impl<'a> Actor<'a> {
         lists.insert(acl, list.clone());
         Ok(list)
     }
+
+    fn within_quota(&self, view: &Pending<'_>, path: &str, count: i64, bytes: i64) -> Result<(), ErrorCode> {
+        if !self.config.enforce_quota {
+            return Ok(());
+        }
+        let Some((usage, limits)) = view.quota(path) else { return Ok(()) };
+        let after = usage.plus(count, bytes);
+        let too_many = count > 0 && limits.count.is_some_and(|limit| after.count > limit);
+        let too_big = bytes != 0 && limits.bytes.is_some_and(|limit| after.bytes > limit);
+        if too_many || too_big { Err(ErrorCode::QuotaExceeded) } else { Ok(()) }
+    }
 }
 
 /// Decides `write`.
@@ -104,7 +107,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             has_no_children(node.state)?;
             Ok(TxnOp::Delete { path: Arc::clone(node.path) })
         }
-        Write::DeleteContainer { path } => {
+        Write::DeleteContainer(DeleteContainer { path }) => {
             not_a_system_path(&path)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             // A real server checks no ACL here, and so lets any client delete any leaf.
@@ -122,7 +125,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             actor.needs(Perms::WRITE, node.acl)?;
             // Before the version: clients see the quota's error first.
             let len = data.as_ref().map_or(0, Bytes::len);
-            within_quota(view, actor.config, &path, 0, signed(len) - signed(node.state.data_len))?;
+            actor.within_quota(view, &path, 0, signed(len) - signed(node.state.data_len))?;
             expect_version(version, node.state.version)?;
             Ok(TxnOp::SetData {
                 path: Arc::clone(node.path),
@@ -177,7 +180,7 @@ fn create(
     if parent.state.owner.as_session().is_some() {
         return Err(ErrorCode::NoChildrenForEphemerals);
     }
-    within_quota(view, actor.config, &path, 1, signed(data.as_ref().map_or(0, Bytes::len)))?;
+    actor.within_quota(view, &path, 1, signed(data.as_ref().map_or(0, Bytes::len)))?;
     let parent_creates = parent.state.creates + 1;
     let path: Arc<str> = path.into();
     Ok(TxnOp::Create { path, data, acl, owner, parent_creates })
@@ -201,23 +204,6 @@ fn has_no_children(node: NodeState) -> Result<(), ErrorCode> {
     if node.children == 0 { Ok(()) } else { Err(ErrorCode::NotEmpty) }
 }
 
-fn within_quota(
-    view: &Pending<'_>,
-    config: &CoreConfig,
-    path: &str,
-    count: i64,
-    bytes: i64,
-) -> Result<(), ErrorCode> {
-    if !config.enforce_quota {
-        return Ok(());
-    }
-    let Some((usage, limits)) = view.quota(path) else { return Ok(()) };
-    let after = usage.plus(count, bytes);
-    let too_many = count > 0 && limits.count.is_some_and(|limit| after.count > limit);
-    let too_big = bytes != 0 && limits.bytes.is_some_and(|limit| after.bytes > limit);
-    if too_many || too_big { Err(ErrorCode::QuotaExceeded) } else { Ok(()) }
-}
-
 #[cfg(test)]
 mod tests {
     use zoolet_proto::{SessionId, Xid, Zxid};
@@ -234,7 +220,7 @@ mod tests {
     /// The next sequential name below the root, created.
     fn next_name(tree: &mut Tree) -> Arc<str> {
         let config = CoreConfig::default();
-        let mut actor = Actor::client(&[], &config);
+        let mut actor = Actor::new(&[], &config);
         let (path, data, acl) = ("/n-".to_owned(), None, Some(AclList::OPEN));
         let write = Write::Create { path, data, acl, owner: Owner::PERSISTENT, sequential: true };
         let op = decide(&Pending::new(tree), &mut actor, write).unwrap();

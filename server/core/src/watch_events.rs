@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use zoolet_proto::records::{AddWatch, SetWatches2};
+use zoolet_proto::records::{AddWatch, CheckWatches, SetWatches2};
 use zoolet_proto::{AclList, AddWatchMode, ErrorCode, EventType, Perms, Reply, WatcherType, Zxid, path};
 
 use crate::access::{Granted, allows};
@@ -34,9 +34,9 @@ impl Core {
     }
 
     /// checkWatches and, with `remove`, removeWatches.
-    pub(crate) fn find_watch(&mut self, call: RequestContext, path: Option<&str>, kind: i32, remove: bool) {
-        let path = path.unwrap_or(NULL_PATH);
-        let found = match WatcherType::from_code(kind) {
+    pub(crate) fn find_watch(&mut self, call: RequestContext, record: &CheckWatches, remove: bool) {
+        let path = record.path.as_deref().unwrap_or(NULL_PATH);
+        let found = match WatcherType::from_code(record.kind) {
             None => Err(ErrorCode::MarshallingError),
             Some(kind) if remove => Ok(self.watches.remove(call.conn, path, kind)),
             Some(kind) => Ok(self.watches.contains(call.conn, path, kind)),

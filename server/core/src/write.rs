@@ -179,7 +179,7 @@ impl Core {
     }
 
     fn actor(&self, call: RequestContext) -> Actor<'_> {
-        Actor::client(self.ids(call.conn), &self.config)
+        Actor::new(self.ids(call.conn), &self.config)
     }
 
     /// Gives `op` the next zxid and applies it. For each change, notifies the watchers and calls `seen`.
