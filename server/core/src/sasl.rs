@@ -22,34 +22,16 @@ pub(crate) enum SaslProgress {
     Failed,
 }
 
-/// What a token leads to.
-enum SaslStep {
-    Challenge(String),
-    Authenticated(AuthenticatedUser),
-}
-
 impl SaslServer {
     /// The nonce of a connection: each has its own, and nobody can know it before.
     fn nonce(&self, conn: ConnId) -> String {
-        let hash: [u8; 32] =
-            Sha256::new().chain_update(self.secret).chain_update(conn.0.to_be_bytes()).finalize().into();
-        let mut bytes = [0; 30];
-        bytes.copy_from_slice(&hash[..30]);
-        digest_md5::nonce(bytes)
+        let hash = Sha256::new().chain_update(self.secret).chain_update(conn.0.to_be_bytes()).finalize();
+        digest_md5::nonce(std::array::from_fn(|at| hash[at]))
     }
 
-    fn step(&self, conn: ConnId, progress: SaslProgress, token: &[u8]) -> Result<SaslStep, DigestMd5Error> {
-        match progress {
-            _ if token.len() > digest_md5::MAX_TOKEN => Err(DigestMd5Error::Malformed("it is too long")),
-            // What the first token contains does not matter: this mechanism has no initial response.
-            SaslProgress::Idle => Ok(SaslStep::Challenge(digest_md5::challenge(&self.nonce(conn)))),
-            SaslProgress::Challenged => {
-                let key_of = |user: &str| self.users.get(user).cloned();
-                digest_md5::judge(&self.nonce(conn), token, key_of).map(SaslStep::Authenticated)
-            }
-            SaslProgress::Complete => Err(DigestMd5Error::Unexpected("token after the exchange")),
-            SaslProgress::Failed => Err(DigestMd5Error::Unexpected("token after a failure")),
-        }
+    fn judge(&self, conn: ConnId, token: &[u8]) -> Result<AuthenticatedUser, DigestMd5Error> {
+        let key_of = |user: &str| self.users.get(user).cloned();
+        digest_md5::judge(&self.nonce(conn), token, key_of)
     }
 }
 
@@ -67,12 +49,15 @@ impl Core {
         let Some(server) = &self.config.auth.sasl_server else { return };
         let Some(state) = self.conns.get_mut(&call.conn) else { return };
         let (session, peer, progress) = (call.session, state.peer, state.sasl);
-        let outcome = server.step(call.conn, progress, token).and_then(|step| match step {
-            SaslStep::Challenge(challenge) => {
+        let outcome = match progress {
+            _ if token.len() > digest_md5::MAX_TOKEN => Err(DigestMd5Error::Malformed("it is too long")),
+            // What the first token contains does not matter: this mechanism has no initial response.
+            SaslProgress::Idle => {
                 state.sasl = SaslProgress::Challenged;
-                Ok(challenge)
+                Ok(digest_md5::challenge(&server.nonce(call.conn)))
             }
-            SaslStep::Authenticated(AuthenticatedUser { name, rspauth }) => {
+            SaslProgress::Challenged => server.judge(call.conn, token).and_then(|user| {
+                let AuthenticatedUser { name, rspauth } = user;
                 let shown = name.clone();
                 let ids = self.config.auth.identities_of_sasl(name);
                 if !state.add(ids, &self.config.auth) {
@@ -81,8 +66,10 @@ impl Core {
                 state.sasl = SaslProgress::Complete;
                 tracing::info!(%session, %peer, user = shown, "authenticated by SASL");
                 Ok(rspauth)
-            }
-        });
+            }),
+            SaslProgress::Complete => Err(DigestMd5Error::Unexpected("token after the exchange")),
+            SaslProgress::Failed => Err(DigestMd5Error::Unexpected("token after a failure")),
+        };
         let reason = match outcome {
             Ok(token) => return self.reply_to_auth(call, Reply::Sasl(Some(token.into()))),
             Err(reason) => reason,
