@@ -1,6 +1,5 @@
 //! Why a data directory cannot be used.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -64,6 +63,7 @@ impl StorageError {
 
 /// Damage to a data directory: where, what, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}: {reason}; {hint}", file.display(), at_byte(offset))]
 pub struct Damage {
     /// The file, or the directory if it is not one file alone.
     pub file: PathBuf,
@@ -85,12 +85,7 @@ impl Damage {
     }
 }
 
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        if let Some(offset) = self.offset {
-            write!(f, ", byte {offset}")?;
-        }
-        write!(f, ": {}; {}", self.reason, self.hint)
-    }
+/// Where in the file, if that is known.
+fn at_byte(offset: &Option<u64>) -> String {
+    offset.map_or_else(String::new, |offset| format!(", byte {offset}"))
 }

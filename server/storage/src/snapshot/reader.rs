@@ -91,11 +91,9 @@ impl SnapshotReader {
         if source.array("the header")? != MAGIC {
             return Err(source.damage(0, "this is not a snapshot: it does not begin with ZKSN").into());
         }
-        match source.int("the header")? {
-            VERSION => {}
-            version => {
-                return Err(source.damage(4, format!("version {version} of the format is unknown")).into());
-            }
+        let version = source.int("the header")?;
+        if version != VERSION {
+            return Err(source.damage(4, format!("version {version} of the format is unknown")).into());
         }
         // Apache writes -1 for the id of the database, and does not look at it.
         let restored_at = Some(Zxid(source.long("the header")?)).filter(|zxid| *zxid > Zxid(0));
@@ -234,9 +232,7 @@ impl SnapshotReader {
         // The longest trailer has a digest of an old version, as hex digits, and the last zxid.
         let rest = self.source.peek(128)?;
         let left = rest.len();
-        let version = rest
-            .get(8..12)
-            .map_or(DIGEST_VERSION, |bytes| i32::from_be_bytes(std::array::from_fn(|i| bytes[i])));
+        let version = rest.get(8..12).map_or(DIGEST_VERSION, |mut version| version.get_i32());
         let digest_len = match rest.get(12..16) {
             _ if version >= DIGEST_VERSION => 20,
             // Null, or the digits.
