@@ -30,6 +30,11 @@ impl Window {
         self.len
     }
 
+    /// How many bytes there are from `offset` on, at most `most`.
+    fn until_end(&self, offset: u64, most: usize) -> usize {
+        usize::try_from(self.len.saturating_sub(offset)).map_or(most, |left| left.min(most))
+    }
+
     /// The bytes from `offset` on: `want` of them, or fewer at the end of the file.
     pub(crate) fn at(&mut self, offset: u64, want: usize) -> Result<&[u8], StorageError> {
         let bytes = self.at_least(offset, want)?;
@@ -38,8 +43,7 @@ impl Window {
 
     /// The bytes from `offset` on: at least `want` of them, or fewer at the end of the file. More, as far as they are in memory.
     pub(crate) fn at_least(&mut self, offset: u64, want: usize) -> Result<&[u8], StorageError> {
-        let left = self.len.saturating_sub(offset);
-        let want = usize::try_from(left).map_or(want, |left| want.min(left));
+        let want = self.until_end(offset, want);
         if want == 0 {
             return Ok(&[]);
         }
@@ -47,7 +51,7 @@ impl Window {
         let skip = match held {
             Some(skip) if skip + want <= self.bytes.len() => skip,
             held => {
-                self.move_to(offset, held, want, left)?;
+                self.move_to(offset, held, want)?;
                 0
             }
         };
@@ -69,13 +73,7 @@ impl Window {
     }
 
     /// Moves the start to `offset`, and keeps what is in memory already.
-    fn move_to(
-        &mut self,
-        offset: u64,
-        held: Option<usize>,
-        want: usize,
-        left: u64,
-    ) -> Result<(), StorageError> {
+    fn move_to(&mut self, offset: u64, held: Option<usize>, want: usize) -> Result<(), StorageError> {
         // What is not kept is overwritten and not filled with zeros before: without optimization, zeros for the 64 MiB at the end of
         // a file took most of a start.
         let mut filled = match held {
@@ -86,7 +84,7 @@ impl Window {
             _ => 0,
         };
         self.start = offset;
-        let target = usize::try_from(left).map_or(want.max(CHUNK), |left| want.max(CHUNK).min(left));
+        let target = self.until_end(offset, want.max(CHUNK));
         if filled == 0 && self.bytes.capacity() < target {
             // Pages of zeros from the allocator.
             self.bytes = vec![0; target];

@@ -34,10 +34,7 @@ const TEMPORARY: &str = ".zoolet-log.tmp";
 pub struct LogWriter {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    durability: Durability,
-    pre_alloc: u64,
-    size_limit: Option<u64>,
-    max_entry: usize,
+    options: StorageOptions,
     /// `None` until the next transaction.
     file: Option<OpenLog>,
     /// What the next file is made of, if it is ready.
@@ -79,10 +76,7 @@ impl LogWriter {
         Self {
             disk,
             dir,
-            durability: options.durability,
-            pre_alloc: options.pre_alloc,
-            size_limit: options.log_size_limit,
-            max_entry: options.max_entry,
+            options: options.clone(),
             file: None,
             spare: None,
             spare_is_due: true,
@@ -114,14 +108,15 @@ impl LogWriter {
     /// What makes a spare file, if it is time for one.
     pub fn spare_job(&mut self) -> Option<SpareJob> {
         let log = self.file.as_ref()?;
-        let is_due = self.spare_is_due && self.spare.is_none() && log.end > self.pre_alloc / SPARE_AFTER;
-        if !is_due || self.pre_alloc == 0 || self.durability != Durability::Sync {
+        let StorageOptions { durability, pre_alloc, .. } = self.options;
+        let is_due = self.spare_is_due && self.spare.is_none() && log.end > pre_alloc / SPARE_AFTER;
+        if !is_due || pre_alloc == 0 || durability != Durability::Sync {
             return None;
         }
         self.spare_is_due = false;
         // The files of a server are about as long as each other, unless one was ended early.
-        let len = self.length_before.unwrap_or(self.pre_alloc / 2).max(log.end);
-        let len = len.clamp(MARGIN, self.pre_alloc.max(MARGIN));
+        let len = self.length_before.unwrap_or(pre_alloc / 2).max(log.end);
+        let len = len.clamp(MARGIN, pre_alloc.max(MARGIN));
         Some(SpareJob::new(Arc::clone(&self.disk), self.dir.clone(), len))
     }
 
@@ -152,7 +147,7 @@ impl LogWriter {
             }
         };
         let start = self.batch.len();
-        entry::encode(txn, distance, self.max_entry, &mut self.batch).map_err(unloggable)?;
+        entry::encode(txn, distance, self.options.max_entry, &mut self.batch).map_err(unloggable)?;
         self.last = txn.zxid;
         Ok((self.batch.len() - start) as u64)
     }
@@ -161,7 +156,7 @@ impl LogWriter {
     pub fn commit(&mut self) -> Result<(), StorageError> {
         self.write_batch()?;
         let Some(log) = &mut self.file else { return Ok(()) };
-        match self.durability {
+        match self.options.durability {
             Durability::Sync => {
                 log.sync()?;
                 log.batch_start = log.end;
@@ -169,7 +164,7 @@ impl LogWriter {
             // The whole file is one batch: after a power loss any part of it may be missing.
             Durability::Os => log.begin_write(),
         }
-        if self.size_limit.is_some_and(|limit| log.end > limit) {
+        if self.options.log_size_limit.is_some_and(|limit| log.end > limit) {
             self.roll()?;
         }
         Ok(())
@@ -192,9 +187,9 @@ impl LogWriter {
         let log = match &mut self.file {
             Some(log) => log,
             None => {
-                let spare = self.spare.take();
+                let (spare, pre_alloc) = (self.spare.take(), self.options.pre_alloc);
                 self.spare_is_due = true;
-                self.file.insert(OpenLog::create(&*self.disk, &self.dir, first, self.pre_alloc, spare)?)
+                self.file.insert(OpenLog::create(&*self.disk, &self.dir, first, pre_alloc, spare)?)
             }
         };
         log.sync()?;
