@@ -1,7 +1,6 @@
 //! [`ContainerCleaner`]: deletes empty containers and expired TTL znodes (`ContainerManager`).
 
 use std::collections::VecDeque;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use zoolet_proto::records::DeleteContainer;
@@ -12,6 +11,7 @@ use crate::core::Core;
 use crate::identity::Identity;
 use crate::machine::EXPIRED_AT_ONCE;
 use crate::message::Millis;
+use crate::paths::paths_after;
 use crate::pending::Pending;
 use crate::prepare::{Actor, Write, decide};
 use crate::txn::TxnOp;
@@ -82,9 +82,8 @@ impl Core {
         let mut left = AT_ONCE;
         loop {
             let paths = if in_ttls { &self.tree.ttls } else { &self.tree.containers };
-            let from = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let mut last = None;
-            for path in paths.range::<str, _>((from, Bound::Unbounded)).take(left) {
+            for path in paths_after(paths, after.as_deref()).take(left) {
                 if self.is_expired(now, path) {
                     self.cleaner.candidates.push_back(Arc::clone(path));
                 }

@@ -1,7 +1,6 @@
 //! The tree of znodes. [`Tree::apply`] is the only code that changes it.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use zoolet_proto::{Acl, AclList, NameList, SessionId, Stat, Zxid, path};
 use crate::access::AclCache;
 use crate::message::Millis;
 use crate::nodes::{NodeIndex, Nodes};
-use crate::paths::{CONFIG, QUOTA, ROOT, SYSTEM};
+use crate::paths::{CONFIG, QUOTA, ROOT, SYSTEM, paths_after};
 use crate::quota::{Quotas, Usage, signed, stats_path};
 use crate::tracker::ChangeTracker;
 use crate::txn::{Txn, TxnOp};
@@ -161,9 +160,7 @@ impl Tree {
         session: SessionId,
         after: Option<&str>,
     ) -> impl Iterator<Item = &Arc<str>> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let paths = self.ephemerals.get(&session).into_iter();
-        paths.flat_map(move |paths| paths.range::<str, _>((from, Bound::Unbounded)))
+        self.ephemerals.get(&session).into_iter().flat_map(move |paths| paths_after(paths, after))
     }
 
     /// How many ephemerals a session has.

@@ -1,13 +1,13 @@
 //! The watch table, by path and by connection. A watch belongs to a connection and is dropped with it.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use zoolet_proto::{WatchKind, WatcherType};
 
 use crate::message::ConnId;
+use crate::paths::paths_after;
 use crate::recursive_watches::RecursiveWatches;
 use crate::watchers::{Lists, Spent, Watchers};
 
@@ -128,9 +128,8 @@ impl WatchTable {
     /// The paths that a connection watches, sorted, from the one after `after`; and whether it watches the znode itself, not
     /// only its list of children. A real server has a table for each of the two, and operators can see only the first.
     pub fn paths_of(&self, conn: ConnId, after: Option<&str>) -> impl Iterator<Item = (&Arc<str>, bool)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let paths = self.by_conn.get(&conn).into_iter();
-        paths.flat_map(move |paths| paths.range::<str, _>((from, Bound::Unbounded))).map(move |path| {
+        paths.flat_map(move |paths| paths_after(paths, after)).map(move |path| {
             let modes = self.by_path.get(path).and_then(|watchers| watchers.get(conn));
             (path, modes.is_some_and(|modes| modes.has(Modes::IN_DATA_TABLE)))
         })

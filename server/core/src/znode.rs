@@ -1,13 +1,13 @@
 //! [`Znode`], and who owns it.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use zoolet_proto::{Acl, AclList, NameList, SessionId, Stat, WeakNameList, Zxid, path};
 
 use crate::nodes::NodeIndex;
+use crate::paths::paths_after;
 
 /// The owner of a znode, which decides when it is deleted, in the form that ZooKeeper stores (`EphemeralType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,9 +187,7 @@ impl Znode {
 
     /// The full paths of the children after a path, sorted.
     pub fn children_after(&self, after: Option<&str>) -> impl Iterator<Item = &Arc<str>> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let children = self.children.iter();
-        children.flat_map(move |children| children.paths.range::<str, _>((from, Bound::Unbounded)))
+        self.children.iter().flat_map(move |children| paths_after(&children.paths, after))
     }
 
     pub(crate) fn has_children(&self) -> bool {
