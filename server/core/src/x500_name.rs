@@ -1,30 +1,6 @@
 //! X.500 names as Java parses them (`X500Principal`), in the form of RFC 1779 and 2253. Only whether they are valid: as an ACL id
 //! a name is compared as text.
 
-/// The attribute types that have a keyword; others are given by their number.
-const KEYWORDS: [&str; 20] = [
-    "CN",
-    "C",
-    "L",
-    "S",
-    "ST",
-    "O",
-    "OU",
-    "T",
-    "IP",
-    "STREET",
-    "DC",
-    "DNQUALIFIER",
-    "DNQ",
-    "SURNAME",
-    "GIVENNAME",
-    "INITIALS",
-    "GENERATION",
-    "EMAILADDRESS",
-    "UID",
-    "SERIALNUMBER",
-];
-
 /// Whether Java takes `text` for the name of a subject.
 pub(crate) fn is_x500_name(text: &str) -> bool {
     text.is_empty() || parts(text, &[',', ';']).all(|part| parts(part, &['+']).all(is_assertion))
@@ -59,9 +35,15 @@ fn is_assertion(text: &str) -> bool {
         }
 }
 
+/// Whether it is an attribute type: one that has a keyword, or the number of one.
 fn is_type(kind: &str) -> bool {
-    let kind = kind.to_ascii_uppercase();
-    KEYWORDS.contains(&&*kind) || is_oid(kind.strip_prefix("OID.").unwrap_or(&kind))
+    match &*kind.to_ascii_uppercase() {
+        "CN" | "C" | "L" | "S" | "ST" | "O" | "OU" | "T" | "IP" | "STREET" | "DC" | "DNQUALIFIER" | "DNQ"
+        | "SURNAME" | "GIVENNAME" | "INITIALS" | "GENERATION" | "EMAILADDRESS" | "UID" | "SERIALNUMBER" => {
+            true
+        }
+        number => is_oid(number.strip_prefix("OID.").unwrap_or(number)),
+    }
 }
 
 /// At least two numbers, of which the first two are limited.
