@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use bytes::Buf;
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Txn, TxnOp};
 
@@ -183,16 +184,15 @@ impl LogReader {
 
     fn check_file_header(&mut self) -> Result<Option<LogEnd>, StorageError> {
         let header = self.window.at(0, 16)?;
-        let int = |at: usize| header.get(at..at + 4).map(|bytes| [bytes[0], bytes[1], bytes[2], bytes[3]]);
-        let version = int(4).map(i32::from_be_bytes);
-        let fault = match (int(0), version) {
+        let version = header.strip_prefix(&MAGIC).and_then(|mut rest| rest.try_get_i32().ok());
+        let fault = match version {
             // Begun and not finished, as Apache creates files: the name first.
             _ if header.len() < 16 && MAGIC.starts_with(&header[..header.len().min(4)]) => Fault::CutShort,
-            (Some(MAGIC), Some(VERSION)) => return Ok(None),
-            (Some(MAGIC), Some(version)) => {
+            Some(VERSION) => return Ok(None),
+            Some(version) => {
                 return Ok(Some(LogEnd::Damaged { offset: 4, fault: Fault::Version(version), next: None }));
             }
-            _ => Fault::NoLog,
+            None => Fault::NoLog,
         };
         let blank = self.window.next_nonzero(0)?.is_none();
         Ok(Some(if blank || fault == Fault::CutShort {

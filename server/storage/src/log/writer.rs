@@ -233,7 +233,9 @@ impl OpenLog {
         };
         let (path, batch_start) = (temporary, FILE_HEADER);
         let mut log = Self { path, file, end: 0, batch_start, reserved, pre_alloc, dirty: false, begun: 0 };
-        log.write(&file_header(), &mut None)?;
+        // The last eight bytes are the id of the database, which is 0.
+        let header = [MAGIC, VERSION.to_be_bytes(), [0; 4], [0; 4]].concat();
+        log.write(&header, &mut None)?;
         log.sync()?;
         disk.rename(&log.path, &name).map_err(StorageError::io("rename", &log.path))?;
         disk.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
@@ -292,11 +294,4 @@ impl OpenLog {
         }
         Ok(())
     }
-}
-
-fn file_header() -> [u8; 16] {
-    let mut header = [0; 16];
-    header[..4].copy_from_slice(&MAGIC);
-    header[4..8].copy_from_slice(&VERSION.to_be_bytes());
-    header
 }
