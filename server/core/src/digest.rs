@@ -4,7 +4,7 @@
 //! has the checksum of its path and data at hand, and a CRC-32 can be continued, so a change of the metadata of a znode with
 //! a megabyte of data costs two times 60 bytes.
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 use crc32fast::Hasher;
 
 use crate::paths::ROOT;
@@ -31,16 +31,14 @@ pub(crate) fn checksum_of_data(path: &str, data: Option<&Bytes>) -> u32 {
 /// The whole checksum of a znode whose first part is known. ZooKeeper's counter of children has 32 bits.
 pub(crate) fn checksum(node: &Znode) -> u64 {
     let mut stat = [0; 60];
-    let (longs, rest) = stat.split_at_mut(40);
-    let [czxid, mzxid, pzxid] = [node.czxid, node.mzxid, node.pzxid()].map(|zxid| zxid.0);
-    for (field, value) in longs.chunks_exact_mut(8).zip([czxid, mzxid, pzxid, node.ctime, node.mtime]) {
-        field.copy_from_slice(&value.to_be_bytes());
+    let mut fields = &mut stat[..];
+    for long in [node.czxid.0, node.mzxid.0, node.pzxid().0, node.ctime, node.mtime] {
+        fields.put_i64(long);
     }
-    let (ints, owner) = rest.split_at_mut(12);
-    for (field, value) in ints.chunks_exact_mut(4).zip([node.version, node.creates() as i32, node.aversion]) {
-        field.copy_from_slice(&value.to_be_bytes());
+    for int in [node.version, node.creates() as i32, node.aversion] {
+        fields.put_i32(int);
     }
-    owner.copy_from_slice(&node.owner.code().to_be_bytes());
+    fields.put_i64(node.owner.code());
     let mut hasher = Hasher::new_with_initial(node.checksum);
     hasher.update(&stat);
     u64::from(hasher.finalize())
