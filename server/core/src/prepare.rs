@@ -127,11 +127,8 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             let len = data.as_ref().map_or(0, Bytes::len);
             actor.within_quota(view, &path, 0, signed(len) - signed(node.state.data_len))?;
             expect_version(version, node.state.version)?;
-            Ok(TxnOp::SetData {
-                path: Arc::clone(node.path),
-                data,
-                version: node.state.version.wrapping_add(1),
-            })
+            let version = node.state.version.wrapping_add(1);
+            Ok(TxnOp::SetData { path: Arc::clone(node.path), data, version })
         }
         Write::SetAcl(SetAcl { path, acl, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
@@ -140,11 +137,8 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::ADMIN, node.acl)?;
             expect_version(version, node.state.aversion)?;
-            Ok(TxnOp::SetAcl {
-                path: Arc::clone(node.path),
-                acl,
-                aversion: node.state.aversion.wrapping_add(1),
-            })
+            let aversion = node.state.aversion.wrapping_add(1);
+            Ok(TxnOp::SetAcl { path: Arc::clone(node.path), acl, aversion })
         }
         Write::Check(CheckVersion { path, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
