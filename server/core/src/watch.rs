@@ -137,16 +137,14 @@ impl WatchTable {
 
     /// Every watch, sorted by path, then connection, then kind.
     pub fn iter(&self) -> impl Iterator<Item = WatchView<'_>> {
-        let mut watches: Vec<_> = self
-            .by_path
-            .iter()
-            .flat_map(|(path, watchers)| watchers.iter().map(move |(conn, modes)| (path, conn, modes)))
-            .flat_map(|(path, conn, modes)| {
+        let mut watches = Vec::new();
+        for (path, watchers) in &self.by_path {
+            for (conn, modes) in watchers.iter() {
                 let kinds =
-                    WatchKind::ALL.into_iter().filter(move |kind| modes.has(Modes::of(kind.watcher_type())));
-                kinds.map(move |kind| WatchView { path, conn, kind })
-            })
-            .collect();
+                    WatchKind::ALL.into_iter().filter(|kind| modes.has(Modes::of(kind.watcher_type())));
+                watches.extend(kinds.map(|kind| WatchView { path, conn, kind }));
+            }
+        }
         watches.sort_unstable();
         watches.into_iter()
     }
