@@ -64,7 +64,8 @@ impl SnapshotDir {
     /// # Errors
     /// If the directory cannot be listed.
     pub fn list(&self) -> Result<Vec<SnapshotFile>, StorageError> {
-        SnapshotFile::list(&*self.disk, &self.dir)
+        let entries = self.disk.list(&self.dir).map_err(StorageError::io("list", &self.dir))?;
+        Ok(SnapshotFile::among(&self.dir, &entries))
     }
 
     /// Syncs the log if its commits do not. To be called before [`Storage::roll`](crate::Storage::roll), which does it too, but while

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use zoolet_proto::Zxid;
 
-use crate::disk::{Disk, DiskEntry};
-use crate::error::StorageError;
+use crate::disk::DiskEntry;
 use crate::options::Compression;
 
 /// A file that a server takes for a snapshot, by its name.
@@ -21,16 +20,7 @@ pub struct SnapshotFile {
 }
 
 impl SnapshotFile {
-    /// The snapshots of a directory, those with the highest zxid first. None of them has been opened.
-    ///
-    /// # Errors
-    /// If the directory cannot be listed.
-    pub fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<Self>, StorageError> {
-        let entries = disk.list(dir).map_err(StorageError::io("list", dir))?;
-        Ok(Self::among(dir, &entries))
-    }
-
-    /// Those among the entries of a directory, those with the highest zxid first.
+    /// The snapshots among the entries of a directory, those with the highest zxid first. None of them has been opened.
     pub(crate) fn among(dir: &Path, entries: &[DiskEntry]) -> Vec<Self> {
         let mut files: Vec<Self> = entries.iter().filter_map(|entry| Self::of(dir, entry)).collect();
         // Of two with one zxid the shorter name first, which is the plain file.
