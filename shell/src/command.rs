@@ -41,63 +41,63 @@ macro_rules! commands {
 
 commands! {
     /// List the children of a znode
-    Ls(read::Ls) = "ls", writes: false;
+    Ls(read::list::Ls) = "ls", writes: false;
     /// Print the data of a znode
-    Get(read::Get) = "get", writes: false;
+    Get(read::data::Get) = "get", writes: false;
     /// Print the metadata of a znode
-    Stat(read::StatArguments) = "stat", writes: false;
+    Stat(read::data::StatArguments) = "stat", writes: false;
     /// Draw a znode and all below it
-    Tree(read::TreeArguments) = "tree", writes: false;
+    Tree(read::tree::TreeArguments) = "tree", writes: false;
     /// List the paths below a znode that match
-    Find(read::Find) = "find", writes: false;
+    Find(read::find::Find) = "find", writes: false;
     /// Search the data of a znode and all below it
-    Grep(read::Grep) = "grep", writes: false;
+    Grep(read::grep::Grep) = "grep", writes: false;
     /// Add up the sizes of data below a znode
-    Du(read::Du) = "du", writes: false;
+    Du(read::usage::Du) = "du", writes: false;
     /// Count the znodes below a znode
-    ChildCount(read::ChildCount) = "child-count", alias: "getAllChildrenNumber", writes: false;
+    ChildCount(read::usage::ChildCount) = "child-count", alias: "getAllChildrenNumber", writes: false;
     /// Print who may do what with a znode
-    Acl(read::AclArguments) = "acl", alias: "getAcl", writes: false;
+    Acl(read::access::AclArguments) = "acl", alias: "getAcl", writes: false;
     /// Print the identities of the session
-    WhoAmI(read::WhoAmI) = "whoami", writes: false;
+    WhoAmI(read::access::WhoAmI) = "whoami", writes: false;
     /// Print the changes of a znode or a tree as they happen
-    Watch(read::WatchArguments) = "watch", alias: "addWatch", writes: false;
+    Watch(read::watch::WatchArguments) = "watch", alias: "addWatch", writes: false;
     /// Print what every server says to a four-letter word, side by side
-    Words(read::Words) = "words", writes: false;
+    Words(read::words::Words) = "words", writes: false;
     /// Print which session owns which ephemerals, and from where
-    Sessions(read::SessionsArguments) = "sessions", writes: false;
+    Sessions(read::sessions::SessionsArguments) = "sessions", writes: false;
     /// Print the members of the ensemble
-    Config(read::ConfigArguments) = "config", writes: false;
+    Config(read::config::ConfigArguments) = "config", writes: false;
     /// Print who holds locks, and who waits
-    Locks(read::Locks) = "locks", writes: false;
+    Locks(read::locks::Locks) = "locks", writes: false;
     /// Print the limits of a tree, and what it uses
-    Quota(write::Quota) = "quota", alias: "listquota", writes: false;
+    Quota(write::quota::Quota) = "quota", alias: "listquota", writes: false;
     /// Create a znode
-    Create(write::CreateArguments) = "create", writes: true;
+    Create(write::create::CreateArguments) = "create", writes: true;
     /// Replace the data of a znode
-    Set(write::Set) = "set", writes: true;
+    Set(write::set::Set) = "set", writes: true;
     /// Delete a znode, or with -r all below it too
-    Rm(write::Rm) = "rm", alias: "delete", writes: true;
+    Rm(write::remove::Rm) = "rm", alias: "delete", writes: true;
     /// Edit the data of a znode, and write it if nobody else has
-    Edit(write::Edit) = "edit", writes: true;
+    Edit(write::edit::Edit) = "edit", writes: true;
     /// Replace who may do what with a znode, or with -R all below it too
-    SetAcl(write::SetAclArguments) = "set-acl", alias: "setAcl", writes: true;
+    SetAcl(write::acl::SetAclArguments) = "set-acl", alias: "setAcl", writes: true;
     /// Execute writes from a file or standard input: all or none
-    Multi(write::MultiArguments) = "multi", writes: true;
+    Multi(write::multi::MultiArguments) = "multi", writes: true;
     /// Limit a tree
-    SetQuota(write::SetQuota) = "set-quota", alias: "setquota", writes: true;
+    SetQuota(write::quota::SetQuota) = "set-quota", alias: "setquota", writes: true;
     /// Measure how fast a server answers
-    Bench(write::BenchArguments) = "bench", writes: true;
+    Bench(write::bench::BenchArguments) = "bench", writes: true;
     /// Compare two trees
-    Diff(transfer::DiffArguments) = "diff", writes: false;
+    Diff(transfer::copy::DiffArguments) = "diff", writes: false;
     /// Copy a znode, or with -r a tree, also to another cluster
-    Cp(transfer::Cp) = "cp", writes: true;
+    Cp(transfer::copy::Cp) = "cp", writes: true;
     /// Make one tree like another, also of another cluster
-    Mirror(transfer::Mirror) = "mirror", writes: true;
+    Mirror(transfer::copy::Mirror) = "mirror", writes: true;
     /// Write a tree, as it was after one transaction, to a file
-    Export(transfer::Export) = "export", writes: false;
+    Export(transfer::export::Export) = "export", writes: false;
     /// Create the znodes of a file
-    Import(transfer::Import) = "import", writes: true;
+    Import(transfer::import::Import) = "import", writes: true;
 }
 
 impl ShellCommand {

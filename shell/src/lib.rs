@@ -49,5 +49,5 @@ pub use failure::{ExitReason, ShellError};
 pub use interactive::{ShellArguments, run_shell};
 pub use invocation::{Invocation, OutputArguments, ProcessArguments, run};
 pub use line::is_only_in_shell;
-pub use read::ZnodeWait;
+pub use read::wait::ZnodeWait;
 pub use shell::{OtherServers, Shell};

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use crate::command::name_here;
 use crate::failure::ShellError;
 use crate::invocation::{Invocation, OutputArguments};
-use crate::read::ZnodeWait;
+use crate::read::wait::ZnodeWait;
 use crate::shell::Shell;
 use crate::split;
 use crate::text::shown;

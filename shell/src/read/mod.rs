@@ -1,33 +1,18 @@
 //! Commands that read.
 
-mod access;
-mod config;
-mod data;
-mod find;
-mod grep;
-mod list;
-mod locks;
-mod sessions;
-mod tree;
-mod usage;
-mod wait;
-mod watch;
-mod words;
-
-pub use access::{AclArguments, WhoAmI};
-pub use config::ConfigArguments;
-pub use data::{Get, StatArguments};
-pub use find::Find;
-pub use grep::Grep;
-pub use list::Ls;
-pub use locks::Locks;
-pub use sessions::SessionsArguments;
-pub use tree::TreeArguments;
-pub(crate) use usage::descendants;
-pub use usage::{ChildCount, Du};
-pub use wait::ZnodeWait;
-pub use watch::WatchArguments;
-pub use words::Words;
+pub(crate) mod access;
+pub(crate) mod config;
+pub(crate) mod data;
+pub(crate) mod find;
+pub(crate) mod grep;
+pub(crate) mod list;
+pub(crate) mod locks;
+pub(crate) mod sessions;
+pub(crate) mod tree;
+pub(crate) mod usage;
+pub(crate) mod wait;
+pub(crate) mod watch;
+pub(crate) mod words;
 
 use zoolet_client::{ErrorCode, path};
 

@@ -2,15 +2,11 @@
 
 mod apply;
 mod compare;
-mod copy;
-mod export;
+pub(crate) mod copy;
+pub(crate) mod export;
 mod format;
-mod import;
+pub(crate) mod import;
 mod source;
-
-pub use copy::{Cp, DiffArguments, Mirror};
-pub use export::Export;
-pub use import::Import;
 
 use zoolet_client::Acl;
 

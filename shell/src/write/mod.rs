@@ -1,22 +1,13 @@
 //! Commands that write.
 
-mod acl;
-mod bench;
-mod create;
-mod edit;
-mod multi;
-mod quota;
-mod remove;
-mod set;
-
-pub use acl::SetAclArguments;
-pub use bench::BenchArguments;
-pub use create::CreateArguments;
-pub use edit::Edit;
-pub use multi::MultiArguments;
-pub use quota::{Quota, SetQuota};
-pub use remove::Rm;
-pub use set::Set;
+pub(crate) mod acl;
+pub(crate) mod bench;
+pub(crate) mod create;
+pub(crate) mod edit;
+pub(crate) mod multi;
+pub(crate) mod quota;
+pub(crate) mod remove;
+pub(crate) mod set;
 
 use std::path::PathBuf;
 

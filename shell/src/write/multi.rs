@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 use serde_json::json;
 use zoolet_client::{Error, MultiOutcome};
 
-use super::{CreateArguments, Set};
+use super::create::CreateArguments;
+use super::set::Set;
 use crate::failure::{ExitReason, ShellError, read_file};
 use crate::json;
 use crate::line::one_line;

@@ -11,7 +11,7 @@ use zoolet_client::{Error, ErrorCode, ReplyFuture};
 use crate::address::is_of_server;
 use crate::failure::{ExitReason, ShellError};
 use crate::json;
-use crate::read::{descendants, walk};
+use crate::read::{usage::descendants, walk};
 use crate::shell::Shell;
 use crate::text::{count, shown};
 use crate::walk::{Reading, UNLIMITED, Unreadable, Walk};
