@@ -27,7 +27,6 @@ pub(super) async fn answer(
 ) -> Response<ResponseBody> {
     let (parts, incoming) = request.into_parts();
     let mut body = HttpBody::new(incoming, serving.idle_timeout);
-    let is_head = parts.method == Method::HEAD;
     let is_secure = client.is_secure;
     let response = match refusal(&parts) {
         Some(response) => response,
@@ -49,8 +48,8 @@ pub(super) async fn answer(
         response
     };
     body.discard(DISCARDED, DISCARD_TIME).await;
-    let response = response.into_hyper();
-    if is_head { without_body(response) } else { response }
+    // The answer to a HEAD has the length of the body, which hyper drops.
+    response.0
 }
 
 /// The answer to what the handler is not asked: everything but GET, HEAD and POST, and a request that does not say to whom.
@@ -67,15 +66,4 @@ fn refusal(parts: &hyper::http::request::Parts) -> Option<HttpResponse> {
         Method::TRACE => Some(HttpResponse::empty(StatusCode::FORBIDDEN)),
         _ => Some(HttpResponse::empty(StatusCode::METHOD_NOT_ALLOWED)),
     }
-}
-
-/// The answer to a HEAD: with the length of the body, which is dropped, with what it holds.
-fn without_body(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
-    use hyper::body::Body as _;
-    use hyper::header::CONTENT_LENGTH;
-    if let Some(len) = response.body().size_hint().exact() {
-        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(len));
-    }
-    *response.body_mut() = HttpResponse::empty(StatusCode::OK).into_hyper().into_body();
-    response
 }
