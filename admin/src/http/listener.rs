@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
@@ -22,7 +22,8 @@ use super::{Https, connection};
 #[derive(Debug)]
 pub(crate) struct HttpServer {
     addr: SocketAddr,
-    stop: CancellationToken,
+    /// Stops the tasks when it is dropped.
+    stop: DropGuard,
     tasks: TaskTracker,
 }
 
@@ -51,7 +52,7 @@ impl HttpServer {
         });
         let span = tracing::info_span!("http", port = addr.port());
         tasks.spawn(accept(listener, serving).instrument(span));
-        Ok(Self { addr, stop, tasks })
+        Ok(Self { addr, stop: stop.drop_guard(), tasks })
     }
 
     /// The address that it listens on, with the actual port.
@@ -62,15 +63,9 @@ impl HttpServer {
     /// Stops it: closes the port, and waits until the last connection has ended. Requests under way are finished, if that takes no
     /// longer than half a second.
     pub(crate) async fn shutdown(self) {
-        self.stop.cancel();
+        drop(self.stop);
         self.tasks.close();
         self.tasks.wait().await;
-    }
-}
-
-impl Drop for HttpServer {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }
 
