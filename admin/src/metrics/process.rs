@@ -1,7 +1,6 @@
 //! The `process_*` families, which Prometheus clients of every language have.
 
 use std::fs::read_to_string;
-use std::time::Duration;
 
 use zoolet_server::metrics::{MetricKind, ServerMetrics};
 
@@ -18,64 +17,38 @@ pub(crate) struct ProcessFamily {
 
 /// Those that the system reports: all on Linux, and none elsewhere. Names and texts are those of simpleclient.
 pub(crate) fn process_families(metrics: &ServerMetrics) -> impl Iterator<Item = ProcessFamily> {
-    let stat = Stat::read();
-    let status = read_to_string("/proc/self/status").unwrap_or_default();
+    use MetricKind::{Counter, Gauge};
+    let (cpu, start) = cpu_and_start().unzip();
     let (open, max) = metrics.descriptors.unzip();
     let (open, max) = (open.map(|open| open as f64), max.map(|max| max as f64));
+    let status = read_to_string("/proc/self/status").unwrap_or_default();
+    let memory = |name| kilobytes(&status, name);
     let family =
         |name, kind, help, value: Option<f64>| value.map(|value| ProcessFamily { name, kind, help, value });
+    let started = "Start time of the process since unix epoch in seconds.";
     let families = [
-        family(
-            "process_cpu_seconds_total",
-            MetricKind::Counter,
-            "Total user and system CPU time spent in seconds.",
-            stat.as_ref().map(|stat| stat.cpu.as_secs_f64()),
-        ),
-        family(
-            "process_start_time_seconds",
-            MetricKind::Gauge,
-            "Start time of the process since unix epoch in seconds.",
-            stat.as_ref().map(|stat| stat.start.as_secs_f64()),
-        ),
-        family("process_open_fds", MetricKind::Gauge, "Number of open file descriptors.", open),
-        family("process_max_fds", MetricKind::Gauge, "Maximum number of open file descriptors.", max),
-        family(
-            "process_virtual_memory_bytes",
-            MetricKind::Gauge,
-            "Virtual memory size in bytes.",
-            kilobytes(&status, "VmSize:"),
-        ),
-        family(
-            "process_resident_memory_bytes",
-            MetricKind::Gauge,
-            "Resident memory size in bytes.",
-            kilobytes(&status, "VmRSS:"),
-        ),
+        family("process_cpu_seconds_total", Counter, "Total user and system CPU time spent in seconds.", cpu),
+        family("process_start_time_seconds", Gauge, started, start),
+        family("process_open_fds", Gauge, "Number of open file descriptors.", open),
+        family("process_max_fds", Gauge, "Maximum number of open file descriptors.", max),
+        family("process_virtual_memory_bytes", Gauge, "Virtual memory size in bytes.", memory("VmSize:")),
+        family("process_resident_memory_bytes", Gauge, "Resident memory size in bytes.", memory("VmRSS:")),
     ];
     families.into_iter().flatten()
 }
 
-/// What `/proc` says of this process and of the machine's start.
-struct Stat {
-    cpu: Duration,
-    start: Duration,
-}
-
-impl Stat {
-    fn read() -> Option<Self> {
-        let stat = read_to_string("/proc/self/stat").ok()?;
-        // The name of the program, in brackets, may contain anything.
-        let (_, fields) = stat.rsplit_once(')')?;
-        let mut fields = fields.split_whitespace().skip(11);
-        let mut ticks = || Some(fields.next()?.parse::<f64>().ok()? / TICKS_PER_SECOND);
-        let (user, system) = (ticks()?, ticks()?);
-        let since_boot = fields.nth(6)?.parse::<f64>().ok()? / TICKS_PER_SECOND;
-        let machine = read_to_string("/proc/stat").ok()?;
-        let boot =
-            machine.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse::<f64>().ok()?;
-        let seconds = |seconds| Duration::try_from_secs_f64(seconds).ok();
-        Some(Self { cpu: seconds(user + system)?, start: seconds(boot + since_boot)? })
-    }
+/// The processor time of this process and the time of its start, in seconds, by what `/proc` says of it and of the machine's start.
+fn cpu_and_start() -> Option<(f64, f64)> {
+    let stat = read_to_string("/proc/self/stat").ok()?;
+    // The name of the program, in brackets, may contain anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut ticks = || Some(fields.next()?.parse::<f64>().ok()? / TICKS_PER_SECOND);
+    let (user, system) = (ticks()?, ticks()?);
+    let since_boot = fields.nth(6)?.parse::<f64>().ok()? / TICKS_PER_SECOND;
+    let machine = read_to_string("/proc/stat").ok()?;
+    let boot = machine.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse::<f64>().ok()?;
+    Some((user + system, boot + since_boot))
 }
 
 /// A line of `/proc/self/status`, in bytes.
