@@ -11,7 +11,7 @@ use zoolet_client::{Error, ErrorCode, Stat};
 
 use crate::colour;
 use crate::dial::Dial;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::json;
 use crate::text::shown;
 use crate::walk::Unreadable;
@@ -91,7 +91,7 @@ impl Answer<'_> {
     }
 
     /// The end of a command that has left out what it could not read.
-    pub(crate) fn complete(&self, unreadable: Unreadable) -> Result<(), ShellError> {
+    pub(crate) fn complete(&self, unreadable: Unreadable) -> ShellResult {
         let Some((count, first)) = unreadable.into_first() else { return Ok(()) };
         let error = self.failed(&first);
         let message = match count {
@@ -101,28 +101,28 @@ impl Answer<'_> {
         Err(ShellError::new(error.reason(), message))
     }
 
-    pub(crate) fn print(&mut self, bytes: &[u8]) -> Result<(), ShellError> {
+    pub(crate) fn print(&mut self, bytes: &[u8]) -> ShellResult {
         self.io.out.write_all(bytes).map_err(ShellError::output)
     }
 
-    pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), ShellError> {
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) -> ShellResult {
         self.print(line.as_ref().as_bytes())?;
         self.print(b"\n")
     }
 
     /// A line for people, or the object in its place.
-    pub(crate) fn line_or_json(&mut self, line: impl AsRef<str>, object: &Value) -> Result<(), ShellError> {
+    pub(crate) fn line_or_json(&mut self, line: impl AsRef<str>, object: &Value) -> ShellResult {
         if self.json { self.json_line(object) } else { self.line(line) }
     }
 
     /// A line in a style, if there are colours.
-    pub(crate) fn styled_line(&mut self, style: Style, line: impl AsRef<str>) -> Result<(), ShellError> {
+    pub(crate) fn styled_line(&mut self, style: Style, line: impl AsRef<str>) -> ShellResult {
         let line = self.styled(style, line.as_ref());
         self.line(line)
     }
 
     /// What changed in data.
-    pub(crate) fn difference(&mut self, difference: &str) -> Result<(), ShellError> {
+    pub(crate) fn difference(&mut self, difference: &str) -> ShellResult {
         difference.lines().try_for_each(|line| self.styled_line(colour::of_difference(line), line))
     }
 
@@ -143,16 +143,16 @@ impl Answer<'_> {
         self.io.is_coloured && !self.json
     }
 
-    pub(crate) fn json_line(&mut self, value: &Value) -> Result<(), ShellError> {
+    pub(crate) fn json_line(&mut self, value: &Value) -> ShellResult {
         self.line(json::line(value))
     }
 
     /// The Stat after a write, which people do not ask for.
-    pub(crate) fn written(&mut self, path: &str, stat: &Stat) -> Result<(), ShellError> {
+    pub(crate) fn written(&mut self, path: &str, stat: &Stat) -> ShellResult {
         if self.json { self.json_line(&json::znode(path, stat)) } else { Ok(()) }
     }
 
-    pub(crate) fn flush(&mut self) -> Result<(), ShellError> {
+    pub(crate) fn flush(&mut self) -> ShellResult {
         self.io.out.flush().map_err(ShellError::output)
     }
 
@@ -163,7 +163,7 @@ impl Answer<'_> {
     }
 
     /// Whether to go on. Fails if there is nobody to ask.
-    pub(crate) fn confirm(&mut self, question: &str) -> Result<(), ShellError> {
+    pub(crate) fn confirm(&mut self, question: &str) -> ShellResult {
         match (self.io.ask)(&format!("{question} [y/N] ")) {
             Ok(answer) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
             Ok(_) => Err(ShellError::interrupted()),
@@ -175,7 +175,7 @@ impl Answer<'_> {
     }
 
     /// Everything that the input has, which is read once. `instead` is what to do where there is none.
-    pub(crate) async fn read_input(&mut self, instead: &str) -> Result<Bytes, ShellError> {
+    pub(crate) async fn read_input(&mut self, instead: &str) -> ShellResult<Bytes> {
         let Some(mut input) = self.io.input.take() else {
             let why = match self.io.is_input_read {
                 true => "standard input has been read, and has no more data",

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use crate::failure::ShellError;
+use crate::failure::{ShellError, ShellResult};
 use crate::read;
 use crate::shell::Shell;
 use crate::transfer;
@@ -32,7 +32,7 @@ macro_rules! commands {
             pub(crate) fn run<'s>(
                 &'s self,
                 shell: &'s mut Shell<'_>,
-            ) -> Pin<Box<dyn Future<Output = Result<(), ShellError>> + 's>> {
+            ) -> Pin<Box<dyn Future<Output = ShellResult> + 's>> {
                 match self { $(Self::$variant(arguments) => Box::pin(arguments.run(shell)),)* }
             }
         }
@@ -102,7 +102,7 @@ commands! {
 
 impl ShellCommand {
     /// Fails if the command writes where everything else is refused.
-    pub(crate) fn check_read_only(&self, read_only: bool) -> Result<(), ShellError> {
+    pub(crate) fn check_read_only(&self, read_only: bool) -> ShellResult {
         if read_only && self.is_write() {
             let message = format!("{}: this is a shell that only reads (--read-only)", self.name());
             return Err(ShellError::usage(message));
@@ -111,7 +111,7 @@ impl ShellCommand {
     }
 
     /// Fails if the command makes sense only in a shell.
-    pub(crate) fn check_alone(&self) -> Result<(), ShellError> {
+    pub(crate) fn check_alone(&self) -> ShellResult {
         match self {
             Self::Create(create) if create.is_ephemeral() => Err(ShellError::usage(
                 "create: an ephemeral ends with its session, which is that of this command: use `zoolet sh`",

@@ -18,7 +18,7 @@ use zoolet_client::{Client, ConnectOptions, Error, Sessions};
 use crate::address::split_chroot;
 use crate::clusters::{NamedCluster, named_cluster};
 use crate::dial::Dial;
-use crate::failure::ShellError;
+use crate::failure::{ShellError, ShellResult};
 use crate::shell::{Connected, OtherServers};
 
 /// The variable with what a file of credentials has.
@@ -98,7 +98,7 @@ impl ConnectArguments {
     }
 
     /// The same for another address. A name brings what its file says; flags that are given come first.
-    pub(crate) fn at(&self, address: &str) -> Result<Self, ShellError> {
+    pub(crate) fn at(&self, address: &str) -> ShellResult<Self> {
         let Some(cluster) = named_cluster(address)? else {
             return Ok(Self { server: address.to_owned(), ..self.clone() });
         };
@@ -113,7 +113,7 @@ impl ConnectArguments {
     }
 
     /// Opens a session.
-    pub(crate) async fn connect(&self, command: &str) -> Result<Connected, ShellError> {
+    pub(crate) async fn connect(&self, command: &str) -> ShellResult<Connected> {
         let opened = self.options()?.connect(&*self.server).await;
         let client = opened.map_err(|error| {
             #[cfg(feature = "tls")]
@@ -144,7 +144,7 @@ impl ConnectArguments {
         Sessions::open(place.options().map_err(invalid)?, place.server)
     }
 
-    fn options(&self) -> Result<ConnectOptions, ShellError> {
+    fn options(&self) -> ShellResult<ConnectOptions> {
         let options = Client::options()
             .connect_timeout(self.timeout)
             .request_timeout(self.timeout)
@@ -169,7 +169,7 @@ impl ConnectArguments {
     }
 
     /// How four-letter words reach the servers.
-    pub(crate) async fn dial(&self) -> Result<Dial, ShellError> {
+    pub(crate) async fn dial(&self) -> ShellResult<Dial> {
         #[cfg(feature = "tls")]
         if let Some(tls) = self.tls.settings(&self.server)? {
             return Dial::by_tls(tls).await;
@@ -206,7 +206,7 @@ impl TlsArguments {
     ///
     /// # Errors
     /// A file cannot be opened. What is in it is for the client to judge.
-    fn settings(&self, server: &str) -> Result<Option<ClientTls>, ShellError> {
+    fn settings(&self, server: &str) -> ShellResult<Option<ClientTls>> {
         if !self.is_used(server) {
             return Ok(None);
         }
@@ -250,11 +250,7 @@ fn advice_on(failed: &ConnectionError, is_tls_used: bool) -> Option<&'static str
 }
 
 /// Adds the credentials of a text, one in a line. A message names the line, and nothing that is in it.
-fn with_credentials(
-    mut options: ConnectOptions,
-    text: &str,
-    place: &str,
-) -> Result<ConnectOptions, ShellError> {
+fn with_credentials(mut options: ConnectOptions, text: &str, place: &str) -> ShellResult<ConnectOptions> {
     for (at, line) in text.lines().enumerate() {
         let line = line.trim_end_matches('\r');
         if line.is_empty() || line.starts_with('#') {

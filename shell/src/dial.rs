@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use zoolet_client::tls::{ClientTls, TlsSettings as _, rustls::ClientConfig, tokio_rustls::TlsConnector};
 
 #[cfg(feature = "tls")]
-use crate::failure::ShellError;
+use crate::failure::{ShellError, ShellResult};
 
 /// How servers are reached: as a session would be, in plaintext or by TLS.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> WordStream for S {}
 impl Dial {
     /// Reads the files of the settings.
     #[cfg(feature = "tls")]
-    pub(crate) async fn by_tls(tls: ClientTls) -> Result<Self, ShellError> {
+    pub(crate) async fn by_tls(tls: ClientTls) -> ShellResult<Self> {
         let settings = tls.clone();
         // It may derive a key from a password, which takes a while.
         let loaded = spawn_blocking(move || settings.load()).await;

@@ -28,7 +28,7 @@ pub enum ExitReason {
 }
 
 /// The data of a file.
-pub(crate) fn read_file(file: &Path) -> Result<Vec<u8>, ShellError> {
+pub(crate) fn read_file(file: &Path) -> ShellResult<Vec<u8>> {
     std::fs::read(file).map_err(|error| ShellError::local(&format!("read {}", file.display()), &error))
 }
 
@@ -47,6 +47,9 @@ pub struct ShellError {
     message: String,
     is_reader_gone: bool,
 }
+
+/// What a command comes to.
+pub(crate) type ShellResult<T = ()> = Result<T, ShellError>;
 
 impl ShellError {
     pub(crate) fn new(reason: ExitReason, message: impl Into<String>) -> Self {

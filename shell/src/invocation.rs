@@ -9,7 +9,7 @@ use crate::answer::{Answer, ShellIo};
 use crate::colour;
 use crate::command::ShellCommand;
 use crate::connect::ConnectArguments;
-use crate::failure::ShellError;
+use crate::failure::{ShellError, ShellResult};
 use crate::interactive::ask_at_terminal;
 use crate::interrupt::until_interrupted;
 use crate::shell::Shell;
@@ -91,17 +91,13 @@ pub fn run(invocation: Invocation) -> Result<(), ShellError> {
 }
 
 /// A runtime that drives sessions on a thread of its own, so that they live while this one waits for a terminal or a pipe.
-pub(crate) fn start_runtime() -> Result<Runtime, ShellError> {
+pub(crate) fn start_runtime() -> ShellResult<Runtime> {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.map_err(|error| ShellError::local("start the async runtime", &error))
 }
 
 /// `place` is where the flags lead.
-async fn run_once(
-    command: &ShellCommand,
-    flags: &ProcessArguments,
-    place: &ConnectArguments,
-) -> Result<(), ShellError> {
+async fn run_once(command: &ShellCommand, flags: &ProcessArguments, place: &ConnectArguments) -> ShellResult {
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut notes = io::stderr();
     let mut io = ShellIo::new(&mut out, &mut notes).input(tokio::io::stdin());

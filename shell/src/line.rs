@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
 use crate::command::name_here;
-use crate::failure::ShellError;
+use crate::failure::{ShellError, ShellResult};
 use crate::invocation::{Invocation, OutputArguments};
 use crate::read::wait::ZnodeWait;
 use crate::shell::Shell;
@@ -95,7 +95,7 @@ impl Shell<'_> {
         outcome.and(flushed)
     }
 
-    async fn run_command(&mut self, command: LineCommand) -> Result<(), ShellError> {
+    async fn run_command(&mut self, command: LineCommand) -> ShellResult {
         match command {
             LineCommand::Command(invocation) => {
                 let Invocation { command, flags } = *invocation;
@@ -136,7 +136,7 @@ impl Shell<'_> {
 }
 
 /// The scheme and the credentials of `addauth`, which may be one word as in a file of credentials.
-fn identity(scheme: String, credentials: Option<String>) -> Result<(String, String), ShellError> {
+fn identity(scheme: String, credentials: Option<String>) -> ShellResult<(String, String)> {
     let identity = match (credentials, scheme.split_once(':')) {
         (Some(credentials), _) => (scheme, credentials),
         (None, Some((scheme, credentials))) => (scheme.to_owned(), credentials.to_owned()),

@@ -8,7 +8,7 @@ use zoolet_client::{Sessions, SessionsState};
 use zoolet_recipes::{Cache, CacheError};
 
 use crate::answer::Answer;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::shell::Shell;
 
 /// Opens a cache of a tree to a depth.
@@ -17,7 +17,7 @@ pub(crate) async fn open_cache(
     sessions: &Sessions,
     root: &str,
     depth: usize,
-) -> Result<Cache, ShellError> {
+) -> ShellResult<Cache> {
     let opening = Cache::builder(sessions, root).max_depth(depth).open();
     let opened = while_served(shell, sessions, shell.timeout, opening).await?;
     opened.map_err(|error| cache_failed(shell, &error))
@@ -36,7 +36,7 @@ async fn while_served<T>(
     sessions: &Sessions,
     limit: Duration,
     work: impl Future<Output = T>,
-) -> Result<T, ShellError> {
+) -> ShellResult<T> {
     let mut changes = sessions.changes();
     let is_lost = async {
         let mut until = None;

@@ -13,7 +13,7 @@ use crate::answer::{Answer, ShellIo};
 use crate::command::ShellCommand;
 use crate::connect::DEFAULT_TIMEOUT;
 use crate::dial::Dial;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::text::shown;
 
 /// Where a command needs another session.
@@ -54,7 +54,7 @@ pub(crate) struct Connected {
 
 /// Opens the session of a shell: at an address, or where the last one was.
 type Connect<'io> = Box<dyn Fn(Option<String>) -> ConnectFuture<'io> + 'io>;
-type ConnectFuture<'io> = Pin<Box<dyn Future<Output = Result<Connected, ShellError>> + 'io>>;
+type ConnectFuture<'io> = Pin<Box<dyn Future<Output = ShellResult<Connected>> + 'io>>;
 
 /// Opens sessions for what outlives one.
 type OpenSessions<'io> = Box<dyn Fn(OtherServers<'_>) -> Result<Sessions, Error> + 'io>;
@@ -144,7 +144,7 @@ impl<'io> Shell<'io> {
     }
 
     /// Opens another session if this one is over, with the identities of `addauth`.
-    pub(crate) async fn reopen(&mut self) -> Result<(), ShellError> {
+    pub(crate) async fn reopen(&mut self) -> ShellResult {
         let state = self.client.state();
         let Some(connect) = self.connect.as_ref().filter(|_| state.is_final()) else { return Ok(()) };
         let opening = connect(None);
@@ -165,7 +165,7 @@ impl<'io> Shell<'io> {
     }
 
     /// Adds an identity for this session, and for those after it.
-    pub(crate) async fn remember_identity(&mut self, identity: (String, String)) -> Result<(), ShellError> {
+    pub(crate) async fn remember_identity(&mut self, identity: (String, String)) -> ShellResult {
         self.add_identity(&self.client, &identity.0, &identity.1).await?;
         if !self.identities.contains(&identity) {
             self.identities.push(identity);
@@ -173,12 +173,12 @@ impl<'io> Shell<'io> {
         Ok(())
     }
 
-    async fn add_identity(&self, client: &Client, scheme: &str, credentials: &str) -> Result<(), ShellError> {
+    async fn add_identity(&self, client: &Client, scheme: &str, credentials: &str) -> ShellResult {
         let added = client.add_auth(scheme, credentials.to_owned()).await;
         added.map_err(|error| self.failed(&error))
     }
 
-    pub(crate) async fn reconnect(&mut self, address: Option<String>) -> Result<(), ShellError> {
+    pub(crate) async fn reconnect(&mut self, address: Option<String>) -> ShellResult {
         let Some(connect) = &self.connect else {
             return Err(ShellError::usage("connect: this shell has one session and cannot open others"));
         };
@@ -195,7 +195,7 @@ impl<'io> Shell<'io> {
         Ok(())
     }
 
-    pub(crate) async fn run(&mut self, command: &ShellCommand) -> Result<(), ShellError> {
+    pub(crate) async fn run(&mut self, command: &ShellCommand) -> ShellResult {
         self.command = command.name();
         command.check_read_only(self.read_only)?;
         command.run(self).await
@@ -212,13 +212,13 @@ impl<'io> Shell<'io> {
     }
 
     /// The Stat of a znode that has to exist.
-    pub(crate) async fn stat(&self, path: &str) -> Result<Stat, ShellError> {
+    pub(crate) async fn stat(&self, path: &str) -> ShellResult<Stat> {
         let stat = self.client.exists(path).await.map_err(|error| self.failed(&error))?;
         stat.ok_or_else(|| self.fail(ExitReason::Absent, format!("there is no znode {}", shown(path))))
     }
 
     /// Opens sessions, which the command must close.
-    pub(crate) fn open_sessions(&self, servers: OtherServers<'_>) -> Result<Sessions, ShellError> {
+    pub(crate) fn open_sessions(&self, servers: OtherServers<'_>) -> ShellResult<Sessions> {
         let Some(open) = &self.sessions else {
             return Err(self.fail(ExitReason::Usage, "this shell has one session and cannot open others"));
         };
@@ -226,10 +226,7 @@ impl<'io> Shell<'io> {
     }
 
     /// Opens a session with other servers, if some are named.
-    pub(crate) async fn open_if_other(
-        &self,
-        servers: Option<OtherServers<'_>>,
-    ) -> Result<OtherSession, ShellError> {
+    pub(crate) async fn open_if_other(&self, servers: Option<OtherServers<'_>>) -> ShellResult<OtherSession> {
         match servers {
             Some(servers) => self.open_other(servers).await,
             None => Ok(OtherSession { client: self.client.clone(), _sessions: None }),
@@ -237,7 +234,7 @@ impl<'io> Shell<'io> {
     }
 
     /// Opens a session with other servers.
-    pub(crate) async fn open_other(&self, servers: OtherServers<'_>) -> Result<OtherSession, ShellError> {
+    pub(crate) async fn open_other(&self, servers: OtherServers<'_>) -> ShellResult<OtherSession> {
         let sessions = self.open_sessions(servers)?;
         match timeout(self.timeout, sessions.client()).await {
             Ok(client) => {
@@ -300,7 +297,7 @@ mod tests {
     /// Longer than anything in a process takes.
     const SECOND: Duration = Duration::from_secs(1);
 
-    async fn connected(zk: &TestServer, read_only: bool) -> Result<Connected, ShellError> {
+    async fn connected(zk: &TestServer, read_only: bool) -> ShellResult<Connected> {
         let (server, dial) = ("there:2181".to_owned(), Dial::default());
         Ok(Connected { client: zk.client().await, server, dial, read_only })
     }

@@ -18,7 +18,7 @@ use crate::answer::ShellIo;
 use crate::clusters::user_file;
 use crate::colour;
 use crate::connect::ConnectArguments;
-use crate::failure::ShellError;
+use crate::failure::{ShellError, ShellResult};
 use crate::interrupt::until_interrupted;
 use crate::invocation::{OutputArguments, ProcessArguments, start_runtime};
 use crate::line::DEFAULT_HISTORY;
@@ -63,7 +63,7 @@ fn converse(
     output: &OutputArguments,
     flags: &ConnectArguments,
     servers: &Rc<RefCell<ConnectArguments>>,
-) -> Result<(), ShellError> {
+) -> ShellResult {
     // Before anything listens for Ctrl-C: it takes the signal for itself, and whoever listens later passes it on.
     let mut editor = editor()?;
     let first = servers.borrow().clone();
@@ -138,7 +138,7 @@ async fn connect(
     flags: &ConnectArguments,
     servers: &RefCell<ConnectArguments>,
     address: Option<String>,
-) -> Result<Connected, ShellError> {
+) -> ShellResult<Connected> {
     let there = match address {
         Some(address) => flags.at(&address)?,
         None => servers.borrow().clone(),
@@ -158,7 +158,7 @@ fn history_lines(line: &str) -> Option<usize> {
     }
 }
 
-fn print_history(shell: &mut Shell<'_>, history: &FileHistory, lines: usize) -> Result<(), ShellError> {
+fn print_history(shell: &mut Shell<'_>, history: &FileHistory, lines: usize) -> ShellResult {
     let first = history.len().saturating_sub(lines);
     for (at, line) in history.iter().enumerate().skip(first) {
         shell.line(format!("{:>5}  {}", at + 1, shown(line)))?;
@@ -166,7 +166,7 @@ fn print_history(shell: &mut Shell<'_>, history: &FileHistory, lines: usize) -> 
     shell.flush()
 }
 
-fn editor() -> Result<Editor<Completion, FileHistory>, ShellError> {
+fn editor() -> ShellResult<Editor<Completion, FileHistory>> {
     let failed = |error| ShellError::local("use the terminal", &io::Error::other(error));
     let mut editor = Editor::new().map_err(failed)?;
     editor.set_completion_type(CompletionType::List);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{absent, walk};
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::json;
 use crate::shell::Shell;
 use crate::text::{acl_entry, shown};
@@ -21,7 +21,7 @@ pub struct AclArguments {
 }
 
 impl AclArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         if !self.recursive {
             let (acl, stat) = shell.client.get_acl(&root).await.map_err(|error| absent(shell, &error))?;
@@ -50,7 +50,7 @@ impl AclArguments {
 pub struct WhoAmI {}
 
 impl WhoAmI {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let identities = shell.client.who_am_i().await.map_err(|error| shell.failed(&error))?;
         for identity in identities {
             let (scheme, user) = (identity.scheme, identity.user);

@@ -3,7 +3,7 @@
 use zoolet_client::ErrorCode;
 
 use crate::address::split_chroot;
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::json;
 use crate::shell::{OtherServers, Shell};
 use crate::text::shown;
@@ -17,7 +17,7 @@ const PATH: &str = "/zookeeper/config";
 pub struct ConfigArguments {}
 
 impl ConfigArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let has_chroot = !split_chroot(&shell.server).1.is_empty();
         let without_chroot = has_chroot.then_some(OtherServers::SameWithoutChroot);
         let session = shell.open_if_other(without_chroot).await?;

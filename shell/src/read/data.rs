@@ -9,7 +9,7 @@ use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
 use super::absent;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellResult};
 use crate::json;
 use crate::shell::Shell;
 use crate::text;
@@ -41,7 +41,7 @@ pub struct Get {
 }
 
 impl Get {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         let (data, stat) = shell.client.get_data(&path).await.map_err(|error| absent(shell, &error))?;
         let data = if self.gunzip { gunzip(shell, &path, &data)? } else { data };
@@ -74,7 +74,7 @@ fn is_binary(data: &[u8]) -> bool {
     std::str::from_utf8(data).map_or(true, |text| text.chars().any(is_odd))
 }
 
-fn gunzip(shell: &Shell<'_>, path: &str, data: &[u8]) -> Result<Bytes, ShellError> {
+fn gunzip(shell: &Shell<'_>, path: &str, data: &[u8]) -> ShellResult<Bytes> {
     let mut unzipped = Vec::new();
     let read = MultiGzDecoder::new(data).take(MAX_UNZIPPED + 1).read_to_end(&mut unzipped);
     let read = read.map_err(|error| shell.fail(ExitReason::Usage, format!("{path} is not gzip: {error}")))?;
@@ -93,7 +93,7 @@ pub struct StatArguments {
 }
 
 impl StatArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         let stat = shell.stat(&path).await?;
         match shell.json {

@@ -8,7 +8,7 @@ use zoolet_client::{SessionId, Stat, path};
 
 use super::walk;
 use crate::connect::interval;
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::json;
 use crate::shell::Shell;
 use crate::walk::{Reading, Visit};
@@ -61,7 +61,7 @@ fn session(text: &str) -> Result<SessionId, String> {
 }
 
 impl Find {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let reading = Reading { depth: self.depth, ..Reading::default() };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -3,7 +3,7 @@
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::walk;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellResult};
 use crate::json;
 use crate::shell::Shell;
 use crate::text::shown;
@@ -33,7 +33,7 @@ pub struct Grep {
 }
 
 impl Grep {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let pattern = if self.fixed { regex::escape(&self.pattern) } else { self.pattern.clone() };
         let regex = RegexBuilder::new(&pattern).case_insensitive(self.ignore_case).multi_line(true).build();
@@ -63,7 +63,7 @@ impl Grep {
     }
 
     /// The lines that match, each after its path.
-    fn print(&self, shell: &mut Shell<'_>, path: &str, data: &[u8], regex: &Regex) -> Result<(), ShellError> {
+    fn print(&self, shell: &mut Shell<'_>, path: &str, data: &[u8], regex: &Regex) -> ShellResult {
         let path = shown(path);
         let Some(text) = std::str::from_utf8(data).ok().filter(|_| !self.paths) else {
             return shell.line(if self.paths {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use zoolet_client::{Stat, path};
 
 use super::{absent, walk};
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::json;
 use crate::shell::Shell;
 use crate::text::time;
@@ -42,7 +42,7 @@ enum SortBy {
 }
 
 impl Ls {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let is_in_order = self.sort == SortBy::Name && !self.reverse;
         if is_in_order && !self.long && !self.recursive && !shell.json {
@@ -90,7 +90,7 @@ impl Ls {
         }
     }
 
-    fn print(&self, shell: &mut Shell<'_>, path: &str, visit: &Visit) -> Result<(), ShellError> {
+    fn print(&self, shell: &mut Shell<'_>, path: &str, visit: &Visit) -> ShellResult {
         if shell.json {
             return shell.json_line(&json::visit(path, visit));
         }

@@ -7,7 +7,7 @@ use zoolet_client::{Stat, path};
 use zoolet_proto::contender::{self, ContenderKind};
 
 use super::walk;
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::json;
 use crate::shell::Shell;
 use crate::text::{shown, time};
@@ -35,7 +35,7 @@ struct Queued {
 }
 
 impl Locks {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let mut queues: BTreeMap<String, Vec<Queued>> = BTreeMap::new();
         let outcome = walk(shell, &root, Reading::default(), &mut |_, path, visit| {
@@ -70,13 +70,7 @@ impl Locks {
 /// All leases of a semaphore are held.
 const LEASES: &str = "semaphore leases";
 
-fn print(
-    shell: &mut Shell<'_>,
-    lock: &str,
-    at: usize,
-    queued: &Queued,
-    holds: bool,
-) -> Result<(), ShellError> {
+fn print(shell: &mut Shell<'_>, lock: &str, at: usize, queued: &Queued, holds: bool) -> ShellResult {
     let Queued { recipe, path, stat, .. } = queued;
     if shell.json {
         let head = json!({"lock": lock, "recipe": recipe, "position": at + 1, "holds": holds, "token": stat.czxid.0.to_string()});

@@ -16,7 +16,7 @@ pub(crate) mod words;
 
 use zoolet_client::{ErrorCode, path};
 
-use crate::failure::ShellError;
+use crate::failure::{ShellError, ShellResult};
 use crate::shell::Shell;
 use crate::walk::{Reading, Unreadable, Visit, Walk};
 
@@ -25,8 +25,8 @@ pub(crate) async fn walk(
     shell: &mut Shell<'_>,
     root: &str,
     reading: Reading,
-    each: &mut dyn FnMut(&mut Shell<'_>, &str, &Visit) -> Result<(), ShellError>,
-) -> Result<(), ShellError> {
+    each: &mut dyn FnMut(&mut Shell<'_>, &str, &Visit) -> ShellResult,
+) -> ShellResult {
     let client = shell.client.clone();
     let mut walk = Walk::new(&client, root, reading, shell.timeout);
     let mut unreadable = Unreadable::default();

@@ -8,7 +8,7 @@ use zoolet_client::SessionId;
 
 use super::walk;
 use super::words::ask_all;
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::shell::Shell;
 use crate::text::{count, shown};
 use crate::walk::Reading;
@@ -38,7 +38,7 @@ struct Owner {
 }
 
 impl SessionsArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let mut owners: BTreeMap<SessionId, Owner> = BTreeMap::new();
         let outcome = walk(shell, &root, Reading::default(), &mut |_, path, visit| {

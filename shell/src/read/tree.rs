@@ -1,7 +1,7 @@
 //! `tree`: a drawing of a znode and all below it.
 
 use super::walk;
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::json;
 use crate::shell::Shell;
 use crate::text::count;
@@ -23,7 +23,7 @@ pub struct TreeArguments {
 }
 
 impl TreeArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let reading = Reading { depth: self.depth, ..Reading::default() };
         // Of each znode above the present one below the root, whether it is the last in its listing.

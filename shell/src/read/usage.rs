@@ -7,7 +7,7 @@ use serde_json::json;
 use zoolet_client::{ErrorCode, path};
 
 use super::{absent, walk};
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::shell::Shell;
 use crate::text::shown;
 use crate::walk::{Reading, WalkPath, depth_below};
@@ -41,7 +41,7 @@ struct Total {
 }
 
 impl Du {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let mut totals: BTreeMap<WalkPath, Total> = BTreeMap::new();
         let outcome = walk(shell, &root, Reading::default(), &mut |_, path, visit| {
@@ -86,7 +86,7 @@ pub struct ChildCount {
 }
 
 impl ChildCount {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         let count = descendants(shell, &path).await?;
         shell.line_or_json(count.to_string(), &json!({"path": path, "descendants": count}))
@@ -94,7 +94,7 @@ impl ChildCount {
 }
 
 /// The number of znodes below one. Servers before 3.6 cannot count, so there the tree is walked.
-pub(crate) async fn descendants(shell: &mut Shell<'_>, path: &str) -> Result<usize, ShellError> {
+pub(crate) async fn descendants(shell: &mut Shell<'_>, path: &str) -> ShellResult<usize> {
     match shell.client.get_all_children_number(path).await {
         Err(error) if error.code() == Some(ErrorCode::Unimplemented) => {}
         counted => return counted.map_err(|error| absent(shell, &error)),

@@ -10,7 +10,7 @@ use crate::answer::{Answer, ShellIo};
 use crate::clusters::NamedCluster;
 use crate::connect::{ConnectArguments, interval};
 use crate::dial::Dial;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::json;
 use crate::reach::unreached;
 use crate::shell::{OtherServers, Shell, resolve};
@@ -57,13 +57,13 @@ impl ZnodeWait {
         self.wait(&mut answer, &sessions, &resolve("/", &self.path)).await
     }
 
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         let sessions = shell.open_sessions(OtherServers::Same)?;
         self.wait(shell, &sessions, &path).await
     }
 
-    async fn wait(&self, answer: &mut Answer<'_>, sessions: &Sessions, path: &str) -> Result<(), ShellError> {
+    async fn wait(&self, answer: &mut Answer<'_>, sessions: &Sessions, path: &str) -> ShellResult {
         let begun = Instant::now();
         let mut was_asked = false;
         let outcome = timeout(self.timeout, self.seen(sessions, path, &mut was_asked)).await;

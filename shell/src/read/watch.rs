@@ -9,7 +9,7 @@ use zoolet_recipes::{CacheChange, Entry};
 
 use crate::colour;
 use crate::diff;
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::json;
 use crate::reach::{cache_failed, open_cache};
 use crate::shell::{OtherServers, Shell};
@@ -38,7 +38,7 @@ pub struct WatchArguments {
 }
 
 impl WatchArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let sessions = shell.open_sessions(OtherServers::Same)?;
         let depth = if self.recursive { usize::MAX } else { self.depth.unwrap_or(0) };
@@ -59,7 +59,7 @@ impl WatchArguments {
         Ok(())
     }
 
-    fn print(&self, shell: &mut Shell<'_>, change: CacheChange<Bytes>) -> Result<(), ShellError> {
+    fn print(&self, shell: &mut Shell<'_>, change: CacheChange<Bytes>) -> ShellResult {
         match change {
             CacheChange::Created(new) => self.znode(shell, "created", None, &new),
             CacheChange::Changed { old, new } => self.znode(shell, "changed", Some(&old), &new),
@@ -91,7 +91,7 @@ impl WatchArguments {
         event: &str,
         old: Option<&Arc<Entry<Bytes>>>,
         new: &Arc<Entry<Bytes>>,
-    ) -> Result<(), ShellError> {
+    ) -> ShellResult {
         let is_deleted = event == "deleted";
         if shell.json {
             let data = if self.no_data { Value::Null } else { json::data(&data(new)) };
@@ -124,7 +124,7 @@ fn data(entry: &Arc<Entry<Bytes>>) -> Bytes {
 }
 
 /// What is not about one znode: an object among others, or a note.
-fn about_all(shell: &mut Shell<'_>, event: &str, as_of: Option<Zxid>, note: &str) -> Result<(), ShellError> {
+fn about_all(shell: &mut Shell<'_>, event: &str, as_of: Option<Zxid>, note: &str) -> ShellResult {
     if shell.json {
         let as_of = as_of.map(|as_of| json!({"asOf": as_of.to_string()})).unwrap_or_default();
         return shell.json_line(&json::joined([json!({"event": event}), as_of]));

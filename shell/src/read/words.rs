@@ -13,7 +13,7 @@ use crate::address::hosts;
 use crate::answer::Answer;
 use crate::connect::interval;
 use crate::dial::Dial;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellResult};
 use crate::text::shown;
 
 /// How a server ends its answer to a word that `4lw.commands.whitelist` lacks.
@@ -44,7 +44,7 @@ fn word(text: &str) -> Result<String, String> {
 
 impl Words {
     /// Asks all servers at once.
-    pub(crate) async fn run(&self, answer: &mut Answer<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, answer: &mut Answer<'_>) -> ShellResult {
         let said = ask_all(answer, &self.word, self.patience).await;
         let errors: Vec<_> = said.values().filter_map(|said| said.as_ref().err()).collect();
         let refused = errors.iter().filter(|error| error.ends_with(REFUSAL)).count();
@@ -128,10 +128,7 @@ fn values(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// A line for each value, a column for each server.
-fn print_table(
-    answer: &mut Answer<'_>,
-    said: &BTreeMap<String, Result<String, String>>,
-) -> Result<(), ShellError> {
+fn print_table(answer: &mut Answer<'_>, said: &BTreeMap<String, Result<String, String>>) -> ShellResult {
     let mut rows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (at, text) in said.values().enumerate() {
         for (name, value) in text.iter().flat_map(|text| values(text)) {

@@ -11,7 +11,7 @@ use zoolet_client::{Acl, Client, Error, ErrorCode};
 use super::MovedZnode;
 use super::compare::{Comparison, Difference};
 use super::source::{Source, placed};
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::shell::Shell;
 use crate::text::{count, shown};
 use crate::walk::UNLIMITED;
@@ -54,7 +54,7 @@ pub(super) struct Applied {
 }
 
 impl Applied {
-    pub(super) fn finish(self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(super) fn finish(self, shell: &mut Shell<'_>) -> ShellResult {
         let Self { created, changed, deleted, not_empty, kept, ephemerals, .. } = self;
         note_ephemerals(shell, ephemerals);
         match shell.json {
@@ -71,7 +71,7 @@ impl Applied {
     }
 
     /// Fails if something differs and was left as it is.
-    pub(super) fn check_kept(&self, shell: &Shell<'_>) -> Result<(), ShellError> {
+    pub(super) fn check_kept(&self, shell: &Shell<'_>) -> ShellResult {
         match self.kept {
             0 => Ok(()),
             more => Err(shell.fail(
@@ -119,7 +119,7 @@ pub(super) async fn apply(
     to: &str,
     (left, right): (Source<'_>, Source<'_>),
     what: Applying,
-) -> Result<Applied, ShellError> {
+) -> ShellResult<Applied> {
     let mut applied = Applied::default();
     let mut compared = Comparison::new(left, right).await.map_err(|error| shell.failed(&error))?;
     let mut writes =
@@ -170,7 +170,7 @@ pub(super) async fn apply(
 }
 
 /// Prints what would be done.
-fn announce(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> Result<(), ShellError> {
+fn announce(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> ShellResult {
     let what = match difference {
         Difference::OnlyLeft(_) => "create",
         Difference::OnlyRight => "delete",
@@ -283,7 +283,7 @@ impl<'c> Writes<'c> {
 }
 
 /// Refuses an ACL whose digests the server has hidden, as it would let nobody in.
-fn check_acl(shell: &Shell<'_>, path: &str, difference: &Difference) -> Result<(), ShellError> {
+fn check_acl(shell: &Shell<'_>, path: &str, difference: &Difference) -> ShellResult {
     let (Difference::OnlyLeft(znode) | Difference::Changed { left: znode, .. }) = difference else {
         return Ok(());
     };
@@ -295,7 +295,7 @@ fn check_acl(shell: &Shell<'_>, path: &str, difference: &Difference) -> Result<(
 
 /// Refuses an ACL in which a server has replaced a hash by `x`, as it does for who may not set the ACL
 /// (`PrepRequestProcessor.fixupACL`).
-pub(super) fn check_not_masked(shell: &Shell<'_>, of: &str, acl: &[Acl]) -> Result<(), ShellError> {
+pub(super) fn check_not_masked(shell: &Shell<'_>, of: &str, acl: &[Acl]) -> ShellResult {
     if !acl.iter().any(|entry| entry.scheme == "digest" && entry.id.ends_with(":x")) {
         return Ok(());
     }

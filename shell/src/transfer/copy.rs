@@ -7,7 +7,7 @@ use super::source::Source;
 use crate::address::{hosts, is_of_server, whole_path};
 use crate::clusters::named_cluster;
 use crate::diff;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellResult};
 use crate::shell::{OtherServers, OtherSession, Shell};
 use crate::text::{acl_entry, count, shown};
 use crate::walk::Reading;
@@ -34,7 +34,7 @@ impl Places {
     }
 
     /// The address of the other place.
-    fn to_address(&self, shell: &Shell<'_>) -> Result<String, ShellError> {
+    fn to_address(&self, shell: &Shell<'_>) -> ShellResult<String> {
         let Some(address) = &self.to_server else { return Ok(shell.server.clone()) };
         Ok(named_cluster(address)?.map_or_else(|| address.clone(), |cluster| cluster.address))
     }
@@ -44,7 +44,7 @@ impl Places {
         &'a self,
         shell: &Shell<'_>,
         access: fn(&'a str) -> OtherServers<'a>,
-    ) -> Result<(OtherSession, String, String), ShellError> {
+    ) -> ShellResult<(OtherSession, String, String)> {
         let (from, to) = (shell.path(&self.from), shell.path(&self.to));
         let to_address = self.to_address(shell)?;
         let (whole_from, whole_to) = (whole_path(&shell.server, &from), whole_path(&to_address, &to));
@@ -80,7 +80,7 @@ pub struct DiffArguments {
 }
 
 impl DiffArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let (other, from, to) = self.places.open(shell, OtherServers::Read).await?;
         let client = shell.client.clone();
         let (reading, patience) = (self.places.reading(None), shell.timeout);
@@ -104,7 +104,7 @@ impl DiffArguments {
 }
 
 /// `-` is for what only the first tree has, `+` for what only the other has, and `~` for what differs.
-fn print(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> Result<(), ShellError> {
+fn print(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> ShellResult {
     let sign = match difference {
         Difference::OnlyLeft(_) => "-",
         Difference::OnlyRight => "+",
@@ -153,7 +153,7 @@ pub struct Cp {
 }
 
 impl Cp {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let (other, from, to) = self.places.open(shell, OtherServers::Write).await?;
         let depth = if self.recursive { None } else { Some(0) };
         let (client, reading, patience) = (shell.client.clone(), self.places.reading(depth), shell.timeout);
@@ -179,7 +179,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let to = shell.path(&self.places.to);
         if to == "/" || is_of_server(&self.places.to_address(shell)?, &to) {
             return Err(

@@ -11,7 +11,7 @@ use zoolet_client::{Client, ErrorCode, Stat};
 use super::MovedZnode;
 use super::apply::check_not_masked;
 use super::format::{ExportHeader, FileFormat, write};
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::reach::open_cache;
 use crate::shell::{OtherServers, Shell};
 use crate::text::{count, shown};
@@ -40,7 +40,7 @@ pub struct Export {
 }
 
 impl Export {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let sessions = shell.open_sessions(OtherServers::Same)?;
         let cache = open_cache(shell, &sessions, &root, usize::MAX).await?;
@@ -89,7 +89,7 @@ impl Export {
         &self,
         shell: &Shell<'_>,
         znodes: &mut BTreeMap<WalkPath, (MovedZnode, Stat)>,
-    ) -> Result<(), ShellError> {
+    ) -> ShellResult {
         let client: &Client = &shell.client;
         let mut in_flight = VecDeque::new();
         let mut unread = znodes.iter_mut();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::apply::{Applying, TransferMode, apply};
 use super::format::read;
 use super::source::Source;
-use crate::failure::{ExitReason, ShellError, read_file};
+use crate::failure::{ExitReason, ShellResult, read_file};
 use crate::shell::Shell;
 use crate::walk::Reading;
 
@@ -32,7 +32,7 @@ pub struct Import {
 }
 
 impl Import {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let to = shell.path(&self.path);
         let place = self.file.display().to_string();
         let text = match &*place {

@@ -3,7 +3,7 @@
 use zoolet_client::ErrorCode;
 
 use super::create::AclList;
-use crate::failure::ShellError;
+use crate::failure::ShellResult;
 use crate::shell::Shell;
 use crate::text::{count, shown};
 use crate::walk::{Reading, UNLIMITED, Unreadable, Walk};
@@ -26,7 +26,7 @@ pub struct SetAclArguments {
 }
 
 impl SetAclArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         let acl = self.acl.checked(shell)?;
         if !self.recursive {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde_json::json;
 use zoolet_client::{Client, Error, ErrorCode, ReplyFuture, path};
 
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellResult};
 use crate::shell::{OtherServers, Shell};
 use crate::text::shown;
 
@@ -63,7 +63,7 @@ struct Measured {
 }
 
 impl BenchArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         if u64::from(self.requests) * u64::from(self.size) > MAX_BYTES {
             let message = "more than 256 MiB of data: take fewer --requests or a smaller --size";
             return Err(shell.fail(ExitReason::Usage, message));
@@ -99,12 +99,7 @@ impl BenchArguments {
         removed.map_err(|error| shell.failed(&error))
     }
 
-    async fn measure_all(
-        &self,
-        shell: &mut Shell<'_>,
-        client: &Client,
-        root: &str,
-    ) -> Result<(), ShellError> {
+    async fn measure_all(&self, shell: &mut Shell<'_>, client: &Client, root: &str) -> ShellResult {
         for kind in [BenchRequest::Create, BenchRequest::Set, BenchRequest::Get, BenchRequest::Delete] {
             let measured = self.measure(client, root, kind).await;
             let measured = measured.map_err(|error| shell.failed(&error))?;
@@ -131,12 +126,7 @@ impl BenchArguments {
         Ok(Measured { latencies, together: (self.requests - alone, begun.elapsed()) })
     }
 
-    fn print(
-        &self,
-        shell: &mut Shell<'_>,
-        kind: BenchRequest,
-        measured: &Measured,
-    ) -> Result<(), ShellError> {
+    fn print(&self, shell: &mut Shell<'_>, kind: BenchRequest, measured: &Measured) -> ShellResult {
         let [median, nearly_all, max] = [50, 99, 100].map(|percent| measured.latency(percent));
         let rate = measured.rate();
         match shell.json {

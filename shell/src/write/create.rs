@@ -6,7 +6,7 @@ use zoolet_client::{Acl, Client, Create, ErrorCode};
 
 use super::DataArguments;
 use crate::connect::interval;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellResult};
 use crate::json;
 use crate::shell::Shell;
 use crate::text::{lacks_hash, parse_acl, shown};
@@ -52,7 +52,7 @@ impl AclList {
     ///
     /// # Errors
     /// An entry has a password in place of its hash. The message does not repeat it.
-    pub(super) fn checked(&self, shell: &Shell<'_>) -> Result<Vec<Acl>, ShellError> {
+    pub(super) fn checked(&self, shell: &Shell<'_>) -> ShellResult<Vec<Acl>> {
         match self.0.iter().any(lacks_hash) {
             false => Ok(self.0.clone()),
             true => Err(shell.fail(
@@ -70,7 +70,7 @@ impl CreateArguments {
         self.ephemeral
     }
 
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let client = shell.client.clone();
         let create = self.build(&client, shell).await?;
         let created = if self.parents { create.parents().await } else { create.await };
@@ -90,7 +90,7 @@ impl CreateArguments {
         &self,
         client: &'c Client,
         shell: &mut Shell<'_>,
-    ) -> Result<Create<'c>, ShellError> {
+    ) -> ShellResult<Create<'c>> {
         let data = self.data.read(shell).await?.unwrap_or_default();
         let mut path = shell.path(&self.path);
         // The number alone is the name then.

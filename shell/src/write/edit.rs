@@ -9,7 +9,7 @@ use std::process::Command;
 use zoolet_client::{ErrorCode, path};
 
 use crate::diff;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::shell::Shell;
 
 /// The arguments of `edit`.
@@ -27,7 +27,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         let read = shell.client.get_data(&path).await;
         let (old, stat) =
@@ -83,7 +83,7 @@ impl Edit {
         old: &[u8],
         version: i32,
         file: &Path,
-    ) -> Result<(), ShellError> {
+    ) -> ShellResult {
         let new = fs::read(file).map_err(|error| ShellError::local("read what the editor wrote", &error))?;
         if new == old {
             shell.note("nothing is changed");

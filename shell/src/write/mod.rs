@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use crate::failure::{ShellError, read_file};
+use crate::failure::{ShellResult, read_file};
 use crate::shell::Shell;
 
 /// Where the data of a write comes from.
@@ -29,7 +29,7 @@ pub(crate) struct DataArguments {
 
 impl DataArguments {
     /// The data, if any is given.
-    async fn read(&self, shell: &mut Shell<'_>) -> Result<Option<Bytes>, ShellError> {
+    async fn read(&self, shell: &mut Shell<'_>) -> ShellResult<Option<Bytes>> {
         if let Some(file) = &self.file {
             return Ok(Some(read_file(file)?.into()));
         }

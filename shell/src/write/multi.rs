@@ -8,7 +8,7 @@ use zoolet_client::{Error, MultiOutcome};
 
 use super::create::CreateArguments;
 use super::set::Set;
-use crate::failure::{ExitReason, ShellError, read_file};
+use crate::failure::{ExitReason, ShellResult, read_file};
 use crate::json;
 use crate::line::one_line;
 use crate::shell::Shell;
@@ -50,7 +50,7 @@ enum Operation {
 }
 
 impl MultiArguments {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let (text, place) = match &self.file {
             None => (shell.read_input("name the file, multi FILE").await?, "standard input".to_owned()),
             Some(file) => (read_file(file)?.into(), file.display().to_string()),
@@ -85,7 +85,7 @@ impl MultiArguments {
         &self,
         shell: &mut Shell<'_>,
         operations: &[(usize, Operation)],
-    ) -> Result<Result<Vec<MultiOutcome>, Error>, ShellError> {
+    ) -> ShellResult<Result<Vec<MultiOutcome>, Error>> {
         let client = shell.client.clone();
         let mut multi = client.multi();
         for (_, operation) in operations {
@@ -102,7 +102,7 @@ impl MultiArguments {
     }
 }
 
-fn print(shell: &mut Shell<'_>, outcome: &MultiOutcome) -> Result<(), ShellError> {
+fn print(shell: &mut Shell<'_>, outcome: &MultiOutcome) -> ShellResult {
     if shell.json {
         let path = outcome.path().map(|path| json!({"path": path})).unwrap_or_default();
         let stat = outcome.stat().map(json::stat).unwrap_or_default();

@@ -4,7 +4,7 @@ use serde_json::json;
 use zoolet_client::{ErrorCode, path};
 
 use crate::address::split_chroot;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellResult};
 use crate::shell::Shell;
 use crate::text::shown;
 use crate::walk::{Reading, Walk};
@@ -64,7 +64,7 @@ fn number(text: &[u8], key: &str) -> Option<i64> {
 }
 
 /// Quotas are outside of every chroot, and the root has none.
-fn check(shell: &Shell<'_>, path: &str) -> Result<(), ShellError> {
+fn check(shell: &Shell<'_>, path: &str) -> ShellResult {
     let message = if !split_chroot(&shell.server).1.trim_end_matches('/').is_empty() {
         "quotas are outside of the chroot: give the address without it"
     } else if path == "/" {
@@ -76,7 +76,7 @@ fn check(shell: &Shell<'_>, path: &str) -> Result<(), ShellError> {
 }
 
 impl Quota {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         check(shell, &path)?;
         let read = async |name| shell.client.get_data(format!("{QUOTA}{path}/{name}")).await;
@@ -133,7 +133,7 @@ pub struct SetQuota {
 }
 
 impl SetQuota {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         check(shell, &path)?;
         let top = format!("{QUOTA}{path}");
@@ -185,7 +185,7 @@ impl SetQuota {
     }
 
     /// Servers count a znode for one quota only, the nearest above it, so zkCli refuses one inside another too.
-    async fn refuse_nested(&self, shell: &Shell<'_>, path: &str) -> Result<(), ShellError> {
+    async fn refuse_nested(&self, shell: &Shell<'_>, path: &str) -> ShellResult {
         let mut above = path::parent(path);
         while above != "/" {
             let limits = format!("{QUOTA}{above}/{LIMITS}");

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use zoolet_client::{Error, ErrorCode, ReplyFuture};
 
 use crate::address::is_of_server;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::json;
 use crate::read::{usage::descendants, walk};
 use crate::shell::Shell;
@@ -47,7 +47,7 @@ pub struct Rm {
 }
 
 impl Rm {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         if path == "/" || is_of_server(&shell.server, &path) {
             return Err(
@@ -87,7 +87,7 @@ impl Rm {
         outcome
     }
 
-    async fn list(&self, shell: &mut Shell<'_>, path: &str) -> Result<(), ShellError> {
+    async fn list(&self, shell: &mut Shell<'_>, path: &str) -> ShellResult {
         let depth = if self.recursive { None } else { Some(0) };
         let reading = Reading { depth, ..Reading::default() };
         walk(shell, path, reading, &mut |shell, path, visit| {
@@ -121,7 +121,7 @@ struct Round {
 
 impl Removal<'_, '_> {
     /// Walks the tree until it is gone, as others may create znodes in it meanwhile.
-    async fn run(&mut self, root: &str) -> Result<(), ShellError> {
+    async fn run(&mut self, root: &str) -> ShellResult {
         for round in 0..ROUNDS {
             let outcome = self.round(root).await;
             let Round { is_changed, refused, unlisted, .. } = match outcome {

@@ -3,7 +3,7 @@
 use zoolet_client::{Client, ErrorCode, SetData};
 
 use super::DataArguments;
-use crate::failure::{ExitReason, ShellError};
+use crate::failure::{ExitReason, ShellResult};
 use crate::shell::Shell;
 
 /// The arguments of `set`.
@@ -20,7 +20,7 @@ pub struct Set {
 }
 
 impl Set {
-    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> Result<(), ShellError> {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         let client = shell.client.clone();
         let set = self.build(&client, shell).await?.await;
@@ -34,7 +34,7 @@ impl Set {
         &self,
         client: &'c Client,
         shell: &mut Shell<'_>,
-    ) -> Result<SetData<'c>, ShellError> {
+    ) -> ShellResult<SetData<'c>> {
         let path = shell.path(&self.path);
         let Some(data) = self.data.read(shell).await? else {
             let message = format!(
