@@ -69,6 +69,11 @@ pub struct Answer<'io> {
 }
 
 impl Answer<'_> {
+    /// What a request of the command that runs has come to.
+    pub(crate) fn answered<T>(&self, outcome: Result<T, Error>) -> ShellResult<T> {
+        outcome.map_err(|error| self.failed(&error))
+    }
+
     /// An error of a request of the command that runs.
     pub(crate) fn failed(&self, error: &Error) -> ShellError {
         ShellError::request(self.command, &self.server, error, None)

@@ -120,8 +120,7 @@ impl Shell<'_> {
             LineCommand::Connect { address } => self.reconnect(address).await,
             LineCommand::Sync { path } => {
                 self.command = "sync";
-                let synced = self.client.sync(self.path(&path)).await;
-                synced.map_err(|error| self.failed(&error))
+                self.answered(self.client.sync(self.path(&path)).await)
             }
             LineCommand::History { .. } => {
                 Err(ShellError::usage("history: lines are remembered only at a terminal"))

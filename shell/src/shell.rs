@@ -174,8 +174,7 @@ impl<'io> Shell<'io> {
     }
 
     async fn add_identity(&self, client: &Client, scheme: &str, credentials: &str) -> ShellResult {
-        let added = client.add_auth(scheme, credentials.to_owned()).await;
-        added.map_err(|error| self.failed(&error))
+        self.answered(client.add_auth(scheme, credentials.to_owned()).await)
     }
 
     pub(crate) async fn reconnect(&mut self, address: Option<String>) -> ShellResult {
@@ -213,7 +212,7 @@ impl<'io> Shell<'io> {
 
     /// The Stat of a znode that has to exist.
     pub(crate) async fn stat(&self, path: &str) -> ShellResult<Stat> {
-        let stat = self.client.exists(path).await.map_err(|error| self.failed(&error))?;
+        let stat = self.answered(self.client.exists(path).await)?;
         stat.ok_or_else(|| self.fail(ExitReason::Absent, format!("there is no znode {}", shown(path))))
     }
 
@@ -222,7 +221,7 @@ impl<'io> Shell<'io> {
         let Some(open) = &self.sessions else {
             return Err(self.fail(ExitReason::Usage, "this shell has one session and cannot open others"));
         };
-        open(servers).map_err(|error| self.failed(&error))
+        self.answered(open(servers))
     }
 
     /// Opens a session with other servers, if some are named.
@@ -237,10 +236,7 @@ impl<'io> Shell<'io> {
     pub(crate) async fn open_other(&self, servers: OtherServers<'_>) -> ShellResult<OtherSession> {
         let sessions = self.open_sessions(servers)?;
         match timeout(self.timeout, sessions.client()).await {
-            Ok(client) => {
-                let client = client.map_err(|error| self.failed(&error))?;
-                Ok(OtherSession { client, _sessions: Some(sessions) })
-            }
+            Ok(client) => Ok(OtherSession { client: self.answered(client)?, _sessions: Some(sessions) }),
             Err(_) => {
                 let reason = sessions.state().reason.map_or_else(String::new, |reason| format!(": {reason}"));
                 let message =

@@ -51,7 +51,7 @@ pub struct WhoAmI {}
 
 impl WhoAmI {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
-        let identities = shell.client.who_am_i().await.map_err(|error| shell.failed(&error))?;
+        let identities = shell.answered(shell.client.who_am_i().await)?;
         for identity in identities {
             let (scheme, user) = (identity.scheme, identity.user);
             let line = format!("{scheme}:{}", shown(&user));

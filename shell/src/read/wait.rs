@@ -52,8 +52,7 @@ impl ZnodeWait {
         let (server_name, dial) = (shown_server.to_owned(), Dial::default());
         let mut answer = Answer { io, server: server_name, dial, command: "wait", json: is_json };
         let place = ConnectArguments::relayed(server, cluster);
-        let sessions = place.sessions(&place, OtherServers::Same);
-        let sessions = sessions.map_err(|error| answer.failed(&error))?;
+        let sessions = answer.answered(place.sessions(&place, OtherServers::Same))?;
         self.wait(&mut answer, &sessions, &resolve("/", &self.path)).await
     }
 
@@ -69,8 +68,7 @@ impl ZnodeWait {
         let outcome = timeout(self.timeout, self.seen(sessions, path, &mut was_asked)).await;
         let took = begun.elapsed();
         let stat = match outcome {
-            Ok(Ok(stat)) => stat,
-            Ok(Err(error)) => return Err(answer.failed(&error)),
+            Ok(seen) => answer.answered(seen)?,
             Err(_) => return Err(self.too_long(answer, sessions, path, was_asked)),
         };
         sessions.close().await;

@@ -121,12 +121,12 @@ pub(super) async fn apply(
     what: Applying,
 ) -> ShellResult<Applied> {
     let mut applied = Applied::default();
-    let mut compared = Comparison::new(left, right).await.map_err(|error| shell.failed(&error))?;
+    let mut compared = shell.answered(Comparison::new(left, right).await)?;
     let mut writes =
         Writes { target, in_flight: VecDeque::new(), bytes: 0, has_created: false, not_empty: 0 };
     // Children before parents, once the whole tree is known.
     let mut surplus = Vec::new();
-    while let Some((below, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
+    while let Some((below, difference)) = shell.answered(compared.next().await)? {
         let path = placed(to, &below);
         // The root comes first. Only an ephemeral is left out of the source.
         if what.delete && below.as_str() == "/" && matches!(difference, Difference::OnlyRight) {

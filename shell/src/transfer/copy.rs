@@ -85,10 +85,10 @@ impl DiffArguments {
         let client = shell.client.clone();
         let (reading, patience) = (self.places.reading(None), shell.timeout);
         let left = Source::live(&client, &from, reading, patience);
-        let compared = Comparison::new(left, Source::live(&other.client, &to, reading, patience)).await;
-        let mut compared = compared.map_err(|error| shell.failed(&error))?;
+        let right = Source::live(&other.client, &to, reading, patience);
+        let mut compared = shell.answered(Comparison::new(left, right).await)?;
         let mut differences = 0;
-        while let Some((path, difference)) = compared.next().await.map_err(|error| shell.failed(&error))? {
+        while let Some((path, difference)) = shell.answered(compared.next().await)? {
             differences += 1;
             print(shell, path.as_str(), &difference)?;
         }

@@ -30,14 +30,13 @@ impl SetAclArguments {
         let root = shell.path(&self.path);
         let acl = self.acl.checked(shell)?;
         if !self.recursive {
-            let set = shell.client.set_acl(&root, acl.clone()).version(self.if_version).await;
-            let stat = set.map_err(|error| shell.failed(&error))?;
+            let stat = shell.answered(shell.client.set_acl(&root, acl).version(self.if_version).await)?;
             return shell.written(&root, &stat);
         }
         let client = shell.client.clone();
         let mut walk = Walk::new(&client, &root, Reading::default(), shell.timeout);
         let (mut refused, mut changed) = (Unreadable::default(), 0);
-        while let Some((path, mut visit)) = walk.next().await.map_err(|error| shell.failed(&error))? {
+        while let Some((path, mut visit)) = shell.answered(walk.next().await)? {
             refused.note(visit.error.take());
             match client.set_acl(&path, acl.clone()).timeout(UNLIMITED).await {
                 Ok(stat) => {

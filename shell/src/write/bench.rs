@@ -96,13 +96,12 @@ impl BenchArguments {
         // After a failure too. What this cannot remove goes with the session.
         let removed = client.delete_recursive(&root).await;
         outcome?;
-        removed.map_err(|error| shell.failed(&error))
+        shell.answered(removed)
     }
 
     async fn measure_all(&self, shell: &mut Shell<'_>, client: &Client, root: &str) -> ShellResult {
         for kind in [BenchRequest::Create, BenchRequest::Set, BenchRequest::Get, BenchRequest::Delete] {
-            let measured = self.measure(client, root, kind).await;
-            let measured = measured.map_err(|error| shell.failed(&error))?;
+            let measured = shell.answered(self.measure(client, root, kind).await)?;
             self.print(shell, kind, &measured)?;
             shell.flush()?;
         }

@@ -93,8 +93,7 @@ impl Edit {
         if !self.yes {
             shell.confirm(&format!("Write this to {path}?"))?;
         }
-        let written = shell.client.set_data(path, new).version(version).await;
-        let stat = written.map_err(|error| shell.failed(&error))?;
+        let stat = shell.answered(shell.client.set_data(path, new).version(version).await)?;
         shell.written(path, &stat)
     }
 }

@@ -139,13 +139,8 @@ impl SetQuota {
         let top = format!("{QUOTA}{path}");
         let client = shell.client.clone();
         if self.delete {
-            let removed = client
-                .multi()
-                .delete(format!("{top}/{LIMITS}"))
-                .delete(format!("{top}/{STATS}"))
-                .commit()
-                .await;
-            removed.map_err(|error| shell.failed(&error))?;
+            let both = client.multi().delete(format!("{top}/{LIMITS}")).delete(format!("{top}/{STATS}"));
+            shell.answered(both.commit().await)?;
             // As zkCli does: what has nothing below it any longer goes too.
             let mut empty = &*top;
             while empty != QUOTA && client.delete(empty).await.is_ok() {
@@ -166,8 +161,8 @@ impl SetQuota {
             hard_bytes: self.hard_bytes.unwrap_or(old.hard_bytes),
         };
         if version.is_some() {
-            let set = client.set_data(format!("{top}/{LIMITS}"), limits.text()).version(version).await;
-            return set.map(drop).map_err(|error| shell.failed(&error));
+            let set = client.set_data(format!("{top}/{LIMITS}"), limits.text()).version(version);
+            return shell.answered(set.await).map(drop);
         }
         self.refuse_nested(shell, &path).await?;
         match client.create(&top, "").parents().await {
@@ -175,13 +170,11 @@ impl SetQuota {
             _ => {}
         }
         // The statistics come second: their create makes the server count the tree.
-        let created = client
+        let both = client
             .multi()
             .create(format!("{top}/{LIMITS}"), limits.text())
-            .create(format!("{top}/{STATS}"), "count=0,bytes=0")
-            .commit()
-            .await;
-        created.map(drop).map_err(|error| shell.failed(&error))
+            .create(format!("{top}/{STATS}"), "count=0,bytes=0");
+        shell.answered(both.commit().await).map(drop)
     }
 
     /// Servers count a znode for one quota only, the nearest above it, so zkCli refuses one inside another too.
@@ -189,7 +182,7 @@ impl SetQuota {
         let mut above = path::parent(path);
         while above != "/" {
             let limits = format!("{QUOTA}{above}/{LIMITS}");
-            if shell.client.exists(limits).await.map_err(|error| shell.failed(&error))?.is_some() {
+            if shell.answered(shell.client.exists(limits).await)?.is_some() {
                 let message = format!("{} above it has a quota, which counts all below", shown(above));
                 return Err(shell.fail(ExitReason::Conflict, message));
             }

@@ -127,7 +127,7 @@ impl Removal<'_, '_> {
             let Round { is_changed, refused, unlisted, .. } = match outcome {
                 // Somebody else has finished it.
                 Err(error) if error.code() == Some(ErrorCode::NoNode) && round > 0 => return Ok(()),
-                outcome => outcome.map_err(|error| self.shell.failed(&error))?,
+                outcome => self.shell.answered(outcome)?,
             };
             // What may not be deleted keeps everything above it.
             if let Some((number, first)) = refused.into_first() {
