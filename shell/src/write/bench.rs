@@ -44,14 +44,16 @@ pub struct BenchArguments {
     in_flight: u16,
 }
 
-/// A kind of request.
-#[derive(Debug, Clone, Copy)]
-enum BenchRequest {
-    Create,
-    Set,
-    Get,
-    Delete,
-}
+/// Sends a request now.
+type SendRequest = fn(&Client, String, &Bytes) -> BenchReply;
+
+/// The kinds of requests by their names, in the order in which they are measured.
+const KINDS: [(&str, SendRequest); 4] = [
+    ("create", |client, path, data| done(client.create(path, data.clone()).ephemeral().into_future())),
+    ("set", |client, path, data| done(client.set_data(path, data.clone()).into_future())),
+    ("get", |client, path, _| done(client.get_data(path).into_future())),
+    ("delete", |client, path, _| done(client.delete(path).into_future())),
+];
 
 /// What was measured of a kind of request.
 #[derive(Debug)]
@@ -100,18 +102,18 @@ impl BenchArguments {
     }
 
     async fn measure_all(&self, shell: &mut Shell<'_>, client: &Client, root: &str) -> ShellResult {
-        for kind in [BenchRequest::Create, BenchRequest::Set, BenchRequest::Get, BenchRequest::Delete] {
-            let measured = shell.answered(self.measure(client, root, kind).await)?;
-            self.print(shell, kind, &measured)?;
+        for (name, send) in KINDS {
+            let measured = shell.answered(self.measure(client, root, send).await)?;
+            self.print(shell, name, &measured)?;
             shell.flush()?;
         }
         Ok(())
     }
 
     /// One request for each znode.
-    async fn measure(&self, client: &Client, root: &str, kind: BenchRequest) -> Result<Measured, Error> {
+    async fn measure(&self, client: &Client, root: &str, send: SendRequest) -> Result<Measured, Error> {
         let data = Bytes::from(vec![b'x'; self.size as usize]);
-        let send = |at| kind.send(client, format!("{root}/{at}"), &data);
+        let send = |at| send(client, format!("{root}/{at}"), &data);
         let alone = self.requests / ALONE;
         let mut latencies = Vec::new();
         for at in 0..alone {
@@ -125,39 +127,16 @@ impl BenchArguments {
         Ok(Measured { latencies, together: (self.requests - alone, begun.elapsed()) })
     }
 
-    fn print(&self, shell: &mut Shell<'_>, kind: BenchRequest, measured: &Measured) -> ShellResult {
+    fn print(&self, shell: &mut Shell<'_>, name: &str, measured: &Measured) -> ShellResult {
         let [median, nearly_all, max] = [50, 99, 100].map(|percent| measured.latency(percent));
         let rate = measured.rate();
         match shell.json {
             true => shell.json_line(&json!({
-                "operation": kind.name(), "requests": self.requests, "dataLength": self.size,
+                "operation": name, "requests": self.requests, "dataLength": self.size,
                 "latencyMs": {"p50": median, "p99": nearly_all, "max": max},
                 "inFlight": self.in_flight, "requestsPerSecond": rate,
             })),
-            false => {
-                shell.line(format!("{:8}{median:>8.3}{nearly_all:>10.3}{max:>10.3}{rate:>19.0}", kind.name()))
-            }
-        }
-    }
-}
-
-impl BenchRequest {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Set => "set",
-            Self::Get => "get",
-            Self::Delete => "delete",
-        }
-    }
-
-    /// Sends a request now.
-    fn send(self, client: &Client, path: String, data: &Bytes) -> BenchReply {
-        match self {
-            Self::Create => done(client.create(path, data.clone()).ephemeral().into_future()),
-            Self::Set => done(client.set_data(path, data.clone()).into_future()),
-            Self::Get => done(client.get_data(path).into_future()),
-            Self::Delete => done(client.delete(path).into_future()),
+            false => shell.line(format!("{name:8}{median:>8.3}{nearly_all:>10.3}{max:>10.3}{rate:>19.0}")),
         }
     }
 }
