@@ -65,15 +65,8 @@ commands! {
 impl Command {
     /// Whether it is answered while the server does not serve.
     pub(super) fn needs_no_server(self) -> bool {
-        matches!(
-            self,
-            Self::Environment
-                | Self::GetTraceMask
-                | Self::SetTraceMask
-                | Self::Monitor
-                | Self::SystemProperties
-                | Self::Zabstate
-        )
+        use Command::*;
+        matches!(self, Environment | GetTraceMask | SetTraceMask | Monitor | SystemProperties | Zabstate)
     }
 
     /// Whether it takes somebody who may do everything with the root.
@@ -83,15 +76,8 @@ impl Command {
 
     /// Whether its answer may be as long as the state is large.
     pub(super) fn lists(self) -> bool {
-        matches!(
-            self,
-            Self::Connections
-                | Self::Dump
-                | Self::Stats
-                | Self::Watches
-                | Self::WatchesByPath
-                | Self::WatchSummary
-        )
+        use Command::*;
+        matches!(self, Connections | Dump | Stats | Watches | WatchesByPath | WatchSummary)
     }
 }
 

@@ -8,8 +8,8 @@ use crate::http::HttpResponse;
 
 const JSON: &str = "application/json; charset=utf-8";
 
-/// What the API answers to a request.
-pub(super) type ApiResult = Result<Value, ApiError>;
+/// What the API answers to a request, or what it is made of.
+pub(super) type ApiResult<T = Value> = Result<T, ApiError>;
 
 pub(super) fn response(answer: &Value) -> HttpResponse {
     HttpResponse::text(StatusCode::OK, JSON, answer.to_string())

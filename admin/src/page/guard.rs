@@ -7,7 +7,7 @@ use hyper::header::{
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 
-use super::answer::ApiError;
+use super::answer::{ApiError, ApiResult};
 use crate::http::{HttpRequest, HttpResponse};
 
 /// A write has this field. A form or an image of another site cannot add it.
@@ -53,7 +53,7 @@ impl AllowedHosts {
 
     /// # Errors
     /// If the request asks for another host.
-    pub(super) fn check(&self, request: &HttpRequest) -> Result<(), ApiError> {
+    pub(super) fn check(&self, request: &HttpRequest) -> ApiResult<()> {
         // Requests of HTTP/1.0 may have none. No browser sends them.
         let host = request.header(&HOST).unwrap_or_default();
         if self.allows(host) {
@@ -104,7 +104,7 @@ fn address(host: &str) -> Option<IpAddr> {
 ///
 /// # Errors
 /// `Forbidden`.
-pub(super) fn same_site(request: &HttpRequest) -> Result<(), ApiError> {
+pub(super) fn same_site(request: &HttpRequest) -> ApiResult<()> {
     match request.headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         None | Some(b"same-origin" | b"none") => Ok(()),
         Some(_) => Err(ApiError::forbidden("another site has asked for this")),
@@ -115,7 +115,7 @@ pub(super) fn same_site(request: &HttpRequest) -> Result<(), ApiError> {
 ///
 /// # Errors
 /// `Forbidden`.
-pub(super) fn write(request: &HttpRequest) -> Result<(), ApiError> {
+pub(super) fn write(request: &HttpRequest) -> ApiResult<()> {
     if !request.headers.contains_key(WRITE_HEADER) {
         return Err(ApiError::forbidden("a write needs the header field X-Zoolet-Page"));
     }

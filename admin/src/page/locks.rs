@@ -10,7 +10,7 @@ use zoolet_proto::{SessionId, Zxid, path};
 use zoolet_server::ConnectionSource;
 use zoolet_server_core::ConnId;
 
-use super::answer::{ApiError, ApiResult};
+use super::answer::ApiResult;
 use super::visible::Reader;
 use super::znodes::SLICE;
 
@@ -62,7 +62,7 @@ pub(super) async fn locks(reader: &Reader<'_>) -> ApiResult {
 }
 
 /// Finds all queues, also those that a viewer may not see. Returns how many ephemerals were looked at, and whether those are all.
-async fn find(reader: &Reader<'_>) -> Result<(Queues, usize, bool), ApiError> {
+async fn find(reader: &Reader<'_>) -> ApiResult<(Queues, usize, bool)> {
     let owners = reader.look(|core, _| core.tree().owners()).await?;
     let (mut queues, mut looked) = (Queues::new(), 0);
     for owner in owners {
@@ -101,11 +101,7 @@ async fn find(reader: &Reader<'_>) -> Result<(Queues, usize, bool), ApiError> {
 }
 
 /// One queue as the reader sees it; `None` if it may not list the directory.
-async fn see(
-    reader: &Reader<'_>,
-    dir: &str,
-    mut contenders: Vec<Contender>,
-) -> Result<Option<Value>, ApiError> {
+async fn see(reader: &Reader<'_>, dir: &str, mut contenders: Vec<Contender>) -> ApiResult<Option<Value>> {
     let length = contenders.len();
     // By number first, so that those in front are among the ones that are looked up.
     contenders.sort_by_key(|contender| contender.name.map_or(0, |name| name.sequence));

@@ -8,7 +8,7 @@ use zoolet_proto::path;
 use zoolet_server::{ConnectionSource, Observer};
 use zoolet_server_core::{ConnId, Core, Viewer};
 
-use super::answer::ApiError;
+use super::answer::{ApiError, ApiResult};
 use crate::http::HttpRequest;
 
 /// Who has sent a request: a client at its address, with the credentials of its header field `Authorization: digest user:password`.
@@ -23,7 +23,7 @@ pub(super) struct Reader<'o> {
 impl<'o> Reader<'o> {
     /// # Errors
     /// `Unauthorized` if the credentials are not of a known form, are refused, or do not suffice for the server.
-    pub(super) async fn of(request: &HttpRequest, observer: &'o Observer) -> Result<Self, ApiError> {
+    pub(super) async fn of(request: &HttpRequest, observer: &'o Observer) -> ApiResult<Self> {
         let peer = request.client.addr;
         let viewer = Viewer::new(peer.ip());
         let field = request.headers.get(AUTHORIZATION);
@@ -52,7 +52,7 @@ impl<'o> Reader<'o> {
     pub(super) async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Core, &Viewer) -> T + Send + 'static,
-    ) -> Result<T, ApiError> {
+    ) -> ApiResult<T> {
         let viewer = self.viewer.clone();
         self.observer.look(move |core| look(core, &viewer)).await.ok_or_else(ApiError::stopped)
     }
@@ -61,10 +61,7 @@ impl<'o> Reader<'o> {
     ///
     /// # Errors
     /// If the server has stopped.
-    pub(super) fn sources(
-        &self,
-        conns: &[Option<ConnId>],
-    ) -> Result<Vec<Option<ConnectionSource>>, ApiError> {
+    pub(super) fn sources(&self, conns: &[Option<ConnId>]) -> ApiResult<Vec<Option<ConnectionSource>>> {
         let named: Vec<ConnId> = conns.iter().copied().flatten().collect();
         let mut sources = self.observer.sources(&named).ok_or_else(ApiError::stopped)?.into_iter();
         Ok(conns.iter().map(|conn| conn.and_then(|_| sources.next().flatten())).collect())
@@ -74,7 +71,7 @@ impl<'o> Reader<'o> {
     ///
     /// # Errors
     /// If the server has stopped.
-    pub(super) fn now(&self) -> Result<i64, ApiError> {
+    pub(super) fn now(&self) -> ApiResult<i64> {
         self.observer.now().map(|now| now.0).ok_or_else(ApiError::stopped)
     }
 
@@ -86,7 +83,7 @@ impl<'o> Reader<'o> {
 }
 
 /// `user:password` of a header field.
-fn credentials_of(field: &[u8]) -> Result<Vec<u8>, ApiError> {
+fn credentials_of(field: &[u8]) -> ApiResult<Vec<u8>> {
     let (scheme, credentials) = field.split_at_checked(7).unwrap_or_default();
     if !scheme.eq_ignore_ascii_case(b"digest ") || credentials.is_empty() {
         return Err(unauthorized("the credentials must have the form: digest user:password"));
@@ -102,7 +99,7 @@ fn unauthorized(message: &str) -> ApiError {
 ///
 /// # Errors
 /// If it is missing or cannot be the path of a znode.
-pub(super) fn path_of(request: &HttpRequest) -> Result<String, ApiError> {
+pub(super) fn path_of(request: &HttpRequest) -> ApiResult<String> {
     let path = request.argument("path").ok_or_else(|| ApiError::bad("the argument `path` is missing"))?;
     match path::validate(path) {
         Ok(()) => Ok(path.to_owned()),
@@ -114,7 +111,7 @@ pub(super) fn path_of(request: &HttpRequest) -> Result<String, ApiError> {
 ///
 /// # Errors
 /// If it is not a hexadecimal number of 64 bits.
-pub(super) fn hex_of(text: &str) -> Result<i64, ApiError> {
+pub(super) fn hex_of(text: &str) -> ApiResult<i64> {
     let number = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
     let number = number.map(|number| i64::from_ne_bytes(number.to_ne_bytes()));
     number

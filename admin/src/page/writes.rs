@@ -37,7 +37,7 @@ pub(super) async fn write(name: &str, reader: &Reader<'_>, body: &mut HttpBody) 
 }
 
 /// The path and the request of a body. What is parsed may take many times the memory of the body, and is dropped at once.
-fn wanted(name: &str, reader: &Reader<'_>, body: &[u8]) -> Result<(String, Request), ApiError> {
+fn wanted(name: &str, reader: &Reader<'_>, body: &[u8]) -> ApiResult<(String, Request)> {
     let body: Value =
         serde_json::from_slice(body).map_err(|error| ApiError::bad(format!("not JSON: {error}")))?;
     let is_sequential = body["sequential"] == true;
@@ -57,7 +57,7 @@ fn wanted(name: &str, reader: &Reader<'_>, body: &[u8]) -> Result<(String, Reque
     Ok((path, request))
 }
 
-fn path_of(body: &Value, is_sequential: bool) -> Result<String, ApiError> {
+fn path_of(body: &Value, is_sequential: bool) -> ApiResult<String> {
     let path = body["path"].as_str().ok_or_else(|| ApiError::bad("the field `path` is missing"))?;
     match path::validate(path) {
         Ok(()) => Ok(path.to_owned()),
@@ -69,13 +69,13 @@ fn path_of(body: &Value, is_sequential: bool) -> Result<String, ApiError> {
     }
 }
 
-fn data_of(body: &Value) -> Result<Bytes, ApiError> {
+fn data_of(body: &Value) -> ApiResult<Bytes> {
     let data = body["data"].as_str().ok_or_else(|| ApiError::bad("the field `data` is missing"))?;
     BASE64.decode(data).map(Bytes::from).map_err(|error| ApiError::bad(format!("data: {error}")))
 }
 
 /// Required, so that nobody overwrites what somebody else has written since.
-fn version_of(body: &Value) -> Result<i32, ApiError> {
+fn version_of(body: &Value) -> ApiResult<i32> {
     let version = body["version"].as_i64().and_then(|version| i32::try_from(version).ok());
     version.ok_or_else(|| ApiError::bad("the field `version` is missing: the version that you have seen"))
 }
