@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, SystemTime};
 
@@ -181,11 +181,7 @@ async fn unblocked<T: Send + 'static>(
 }
 
 fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
-    files.iter().map(|file| stamp(file)).collect()
-}
-
-fn stamp(file: &Path) -> Stamp {
-    let metadata = fs::metadata(file).ok()?;
     // A system without times of files follows their lengths.
-    Some((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len()))
+    let stamp = |of: fs::Metadata| (of.modified().unwrap_or(SystemTime::UNIX_EPOCH), of.len());
+    files.iter().map(|file| fs::metadata(file).ok().map(stamp)).collect()
 }

@@ -35,26 +35,19 @@ impl FromStr for Protocols {
 
     fn from_str(text: &str) -> Result<Self, TlsError> {
         let mut protocols = Self { tls12: false, tls13: false };
+        let wrong = |problem: String| TlsError::new(format!("{problem}; use TLSv1.2 and TLSv1.3"));
         for name in names(text) {
             match name {
                 "TLSv1.2" => protocols.tls12 = true,
                 "TLSv1.3" => protocols.tls13 = true,
                 "SSLv2Hello" | "SSLv3" | "TLSv1" | "TLSv1.1" => {
-                    return Err(TlsError::new(format!(
-                        "{name} is broken and not supported; use TLSv1.2 and TLSv1.3"
-                    )));
+                    return Err(wrong(format!("{name} is broken and not supported")));
                 }
-                _ => {
-                    return Err(TlsError::new(format!(
-                        "{name:?} is not a version of TLS; use TLSv1.2 and TLSv1.3"
-                    )));
-                }
+                _ => return Err(wrong(format!("{name:?} is not a version of TLS"))),
             }
         }
         match protocols {
-            Self { tls12: false, tls13: false } => {
-                Err(TlsError::new("it names no version of TLS; use TLSv1.2 and TLSv1.3"))
-            }
+            Self { tls12: false, tls13: false } => Err(wrong("it names no version of TLS".to_owned())),
             _ => Ok(protocols),
         }
     }

@@ -59,11 +59,7 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, TlsErr
         return Err(TlsError::new(format!("it has version {version} of JKS, which is not supported")));
     }
     let count = fields.number()?;
-    let mut entries = Vec::new();
-    for _ in 0..count {
-        entries.push(fields.entry(version)?);
-    }
-    Ok(entries)
+    (0..count).map(|_| fields.entry(version)).collect()
 }
 
 /// Reads fields from the front of the bytes.
@@ -109,10 +105,8 @@ impl<'a> Fields<'a> {
         match tag {
             1 => {
                 let encrypted = self.bytes()?;
-                let mut chain = Vec::new();
-                for _ in 0..self.number()? {
-                    chain.push(self.certificate(version)?);
-                }
+                let length = self.number()?;
+                let chain = (0..length).map(|_| self.certificate(version)).collect::<Result<_, _>>()?;
                 Ok(Entry::Key { encrypted, chain })
             }
             2 => self.certificate(version).map(Entry::Trusted),

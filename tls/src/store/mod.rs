@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
 use crate::error::{TlsError, both};
 
@@ -272,9 +272,7 @@ fn read_password(path: &Path) -> Result<String, TlsError> {
 }
 
 /// The lists of revoked certificates in a file: PEM, or one list in DER.
-pub(crate) fn read_crls(
-    path: &Path,
-) -> Result<Vec<rustls::pki_types::CertificateRevocationListDer<'static>>, TlsError> {
+pub(crate) fn read_crls(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let bytes = read_file(path, MAX_FILE)?;
     let lists = match bytes.first() {
         Some(0x30) => vec![bytes.into()],
