@@ -32,8 +32,16 @@ pub(crate) fn whole_path(address: &str, path: &str) -> String {
 
 /// Whether a znode is one that servers keep for themselves.
 pub(crate) fn is_of_server(address: &str, path: &str) -> bool {
-    let whole = whole_path(address, path);
-    whole.strip_prefix("/zookeeper").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    below("/zookeeper", &whole_path(address, path)).is_some()
+}
+
+/// What a path has below another one: `/` if it is that one, `None` if it is elsewhere.
+pub(crate) fn below<'p>(root: &str, path: &'p str) -> Option<&'p str> {
+    match path.strip_prefix(root)? {
+        "" => Some("/"),
+        _ if root == "/" => Some(path),
+        rest => rest.starts_with('/').then_some(rest),
+    }
 }
 
 #[cfg(test)]
@@ -54,5 +62,19 @@ mod tests {
         assert_eq!(whole_path("a:1/app/", "/"), "/app");
         assert!(is_of_server("zk+tls://a", "/zookeeper/quota") && is_of_server("a/zookeeper", "/"));
         assert!(!is_of_server("zk+tls://a/app", "/zookeeper") && !is_of_server("a", "/zookeepers"));
+    }
+
+    #[test]
+    fn a_path_is_below_itself_and_what_is_above_it() {
+        for (root, path, expected) in [
+            ("/", "/", Some("/")),
+            ("/", "/a/b", Some("/a/b")),
+            ("/a", "/a", Some("/")),
+            ("/a", "/a/b", Some("/b")),
+            ("/a", "/ab", None),
+            ("/a/b", "/a", None),
+        ] {
+            assert_eq!(below(root, path), expected, "{path} below {root}");
+        }
     }
 }

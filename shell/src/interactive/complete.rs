@@ -55,10 +55,9 @@ impl Completion {
 
     /// The children of the znode that a word names up to its last slash, each as a whole word.
     fn paths(&self, word: &str) -> Vec<String> {
-        let (parent, _) = word.rsplit_once('/').map_or(("", word), |(parent, name)| (parent, name));
-        let written = if word.contains('/') { format!("{parent}/") } else { String::new() };
+        let written = word.rfind('/').map_or("", |at| &word[..=at]);
         let place = self.place.borrow();
-        let path = resolve(&place.current, if written.is_empty() { "." } else { &written });
+        let path = resolve(&place.current, written);
         let listing = async { timeout(PATIENCE, place.client.get_children(path)).await };
         let Ok(Ok((mut names, _))) = self.runtime.block_on(listing) else { return Vec::new() };
         names.sort_unstable();

@@ -4,7 +4,7 @@ use super::MovedZnode;
 use super::apply::{Applying, TransferMode, apply, note_ephemerals};
 use super::compare::{Comparison, Difference};
 use super::source::Source;
-use crate::address::{hosts, is_of_server, whole_path};
+use crate::address::{below, hosts, is_of_server, whole_path};
 use crate::clusters::named_cluster;
 use crate::diff;
 use crate::failure::{ExitReason, ShellResult};
@@ -48,8 +48,6 @@ impl Places {
         let (from, to) = (shell.path(&self.from), shell.path(&self.to));
         let to_address = self.to_address(shell)?;
         let (whole_from, whole_to) = (whole_path(&shell.server, &from), whole_path(&to_address, &to));
-        let is_inside =
-            |one: &str, other: &str| other == one || one == "/" || other.starts_with(&format!("{one}/"));
         let servers = self.to_server.as_deref().map(access);
         let is_one_cluster = match servers {
             None => true,
@@ -60,7 +58,8 @@ impl Places {
             // Nothing happens to either tree.
             Some(_) => false,
         };
-        if is_one_cluster && (is_inside(&whole_from, &whole_to) || is_inside(&whole_to, &whole_from)) {
+        let inner = below(&whole_from, &whole_to).or(below(&whole_to, &whole_from));
+        if is_one_cluster && inner.is_some() {
             return Err(shell.fail(
                 ExitReason::Usage,
                 format!("{whole_from} and {whole_to} are not two places: one has the other in it"),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use zoolet_client::{Acl, Perms, Stat, Zxid, path};
 
 use super::MovedZnode;
+use crate::address::below;
 use crate::json;
 use crate::text::parse_perms;
 use crate::walk::WalkPath;
@@ -64,12 +65,10 @@ fn write_ours(header: &ExportHeader, znodes: &BTreeMap<WalkPath, (MovedZnode, St
         "format": OURS, "root": root, "zxid": zxid.to_string(), "znodes": number, "ephemeralsLeftOut": ephemerals,
     }));
     for (path, (znode, stat)) in znodes {
-        let below =
-            if root == "/" { path.as_str() } else { path.as_str().get(root.len()..).unwrap_or_default() };
         let acl = znode.acl.as_ref().map(|acl| json!({"acl": json::acl(acl)})).unwrap_or_default();
-        let below = json!({"path": if below.is_empty() { "/" } else { below }});
+        let path = json!({"path": below(root, path.as_str())});
         text.push('\n');
-        text.push_str(&json::line(&json::joined([below, json::data(&znode.data), acl, json::stat(stat)])));
+        text.push_str(&json::line(&json::joined([path, json::data(&znode.data), acl, json::stat(stat)])));
     }
     text + "\n"
 }
@@ -242,22 +241,13 @@ fn checked(path: &str) -> Result<WalkPath, String> {
 
 /// The same with paths below the lowest znode that all have in common, which need not be among them.
 fn below_common_root(znodes: BTreeMap<WalkPath, MovedZnode>) -> BTreeMap<WalkPath, MovedZnode> {
-    let is_above = |above: &str, path: &str| {
-        above == "/" || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     let Some(first) = znodes.keys().next() else { return znodes };
     let mut root = first.as_str().to_owned();
-    while !znodes.keys().all(|path| is_above(&root, path.as_str())) {
+    while !znodes.keys().all(|path| below(&root, path.as_str()).is_some()) {
         root = path::parent(&root).to_owned();
     }
-    if root == "/" {
-        return znodes;
-    }
-    let below = |path: WalkPath| match path.as_str().get(root.len()..) {
-        None | Some("") => WalkPath::new("/"),
-        Some(below) => WalkPath::new(below),
-    };
-    znodes.into_iter().map(|(path, znode)| (below(path), znode)).collect()
+    let placed = |(path, znode): (WalkPath, _)| Some((WalkPath::new(below(&root, path.as_str())?), znode));
+    znodes.into_iter().filter_map(placed).collect()
 }
 
 /// The same with the znodes that are left out and have others below them.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use zoolet_client::{Client, Error, ErrorCode};
 
 use super::MovedZnode;
+use crate::address::below;
 use crate::walk::{Reading, Walk, WalkPath};
 
 /// Znodes in the order of a walk, each with its path below the root, which itself is `/`.
@@ -57,15 +58,14 @@ impl<'c> Source<'c> {
             if let Some(error) = visit.error {
                 return Err(error);
             }
-            if root == "/" && (path == "/zookeeper" || path.starts_with("/zookeeper/")) {
+            if root == "/" && below("/zookeeper", &path).is_some() {
                 continue;
             }
             if visit.stat.is_some_and(|stat| stat.ephemeral_owner.0 != 0) {
                 self.ephemerals += 1;
                 continue;
             }
-            let below = if root == "/" { &*path } else { path.get(root.len()..).unwrap_or_default() };
-            let below = WalkPath::new(if below.is_empty() { "/" } else { below });
+            let below = WalkPath::new(below(root, &path).unwrap_or("/"));
             let data = visit.data.unwrap_or_default();
             return Ok(Some((below, MovedZnode { data, acl: visit.acl, is_gap: false })));
         }

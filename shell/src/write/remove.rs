@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 use zoolet_client::{Error, ErrorCode, ReplyFuture};
 
-use crate::address::is_of_server;
+use crate::address::{below, is_of_server};
 use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::json;
 use crate::read::{usage::descendants, walk};
@@ -156,7 +156,7 @@ impl Removal<'_, '_> {
         while let Some((path, visit)) = walk.next().await? {
             // It is deleted nevertheless, which succeeds if it has no children.
             round.unlisted.note(visit.error);
-            while above.last().is_some_and(|above| !is_below(above, &path)) {
+            while above.last().is_some_and(|above| below(above, &path).is_none()) {
                 let Some(left) = above.pop() else { break };
                 self.delete(&left, &mut round).await?;
             }
@@ -201,8 +201,4 @@ impl Removal<'_, '_> {
         }
         Ok(())
     }
-}
-
-fn is_below(above: &str, path: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| above == "/" || rest.starts_with('/'))
 }
