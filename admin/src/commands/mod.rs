@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use zoolet_server::Observer;
 
-use crate::http::{HttpBody, HttpMethod, HttpRequest, HttpResponse};
+use crate::http::{HttpBody, HttpRequest, HttpResponse};
 use json::JsonWriter;
 pub(crate) use state::without_secret;
 use table::Command;
@@ -112,7 +112,7 @@ impl Commands {
                 return failed(status, name, error);
             }
         }
-        if (request.method == HttpMethod::Post) != (command == Command::Restore) {
+        if request.is_post != (command == Command::Restore) {
             // What Apache answers, which has no such method of the command.
             return HttpResponse::error_page(StatusCode::INTERNAL_SERVER_ERROR, &request.path);
         }

@@ -13,17 +13,11 @@ use tokio_util::task::TaskTracker;
 
 use super::limits::LEAST_MOVED;
 
-/// What is done with a resource. HEAD is a GET whose answer is sent without its body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HttpMethod {
-    Get,
-    Post,
-}
-
 /// A request, without its body.
 #[derive(Debug)]
 pub(crate) struct HttpRequest {
-    pub(crate) method: HttpMethod,
+    /// Otherwise it is a GET, or a HEAD, whose answer is sent without its body.
+    pub(crate) is_post: bool,
     /// Percent-decoded; begins with a slash.
     pub(crate) path: String,
     /// The arguments in their order, decoded.

@@ -8,7 +8,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 
 use super::limits::{DISCARD_TIME, DISCARDED};
 use super::listener::Serving;
-use super::request::{HttpBody, HttpClient, HttpMethod, HttpRequest, arguments, percent_decoded};
+use super::request::{HttpBody, HttpClient, HttpRequest, arguments, percent_decoded};
 use super::response::{HttpResponse, ResponseBody};
 
 /// What answers requests. The future is dropped if the client is gone, or at the latest a while after the server began to stop.
@@ -34,9 +34,9 @@ pub(super) async fn answer(
             None => HttpResponse::error_page(StatusCode::BAD_REQUEST, parts.uri.path()),
             Some(path) => {
                 let query = arguments(parts.uri.query().unwrap_or_default());
-                let method = if parts.method == Method::POST { HttpMethod::Post } else { HttpMethod::Get };
+                let is_post = parts.method == Method::POST;
                 let (headers, tasks) = (parts.headers, serving.tasks.clone());
-                let request = HttpRequest { method, path, query, headers, client, tasks };
+                let request = HttpRequest { is_post, path, query, headers, client, tasks };
                 serving.turns.run(serving.handler.handle(request, &mut body)).await
             }
         },

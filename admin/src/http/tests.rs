@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::limits::{FINISH_TIME, IDLE_TIMEOUT, MAX_CONNECTIONS_PER_ADDRESS};
-use super::{Answering, HttpBody, HttpHandler, HttpMethod, HttpRequest, HttpResponse, HttpServer};
+use super::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer};
 
 /// Steps of an answer to `/steps`, each after a wait.
 const STEPS: usize = 4;
@@ -43,7 +43,7 @@ impl HttpHandler for Echo {
                     });
                     response
                 }
-                "/body" if request.method == HttpMethod::Post => match body.collect(1_000).await {
+                "/body" if request.is_post => match body.collect(1_000).await {
                     Ok(body) => HttpResponse::text(StatusCode::OK, "text/plain", body.len().to_string()),
                     Err(error) => {
                         HttpResponse::text(StatusCode::BAD_REQUEST, "text/plain", error.to_string())
@@ -73,7 +73,8 @@ impl HttpHandler for Echo {
                 }
                 path => {
                     let a = request.argument("a").unwrap_or("-");
-                    let text = format!("{:?} {path} {a} {}", request.method, request.client.addr.ip());
+                    let method = if request.is_post { "Post" } else { "Get" };
+                    let text = format!("{method} {path} {a} {}", request.client.addr.ip());
                     HttpResponse::text(StatusCode::OK, "text/plain", text)
                 }
             }

@@ -23,7 +23,7 @@ pub(crate) use self::guard::is_asked_by_address;
 use self::answer::{ApiError, ApiResult};
 use self::guard::AllowedHosts;
 use self::visible::Reader;
-use crate::http::{HttpBody, HttpMethod, HttpRequest, HttpResponse};
+use crate::http::{HttpBody, HttpRequest, HttpResponse};
 
 /// Where the API is.
 const API: &str = "/api/";
@@ -70,9 +70,8 @@ impl Page {
     }
 
     async fn call(&self, name: &str, request: &HttpRequest, body: &mut HttpBody) -> ApiResult {
-        let expected =
-            if matches!(name, "create" | "set" | "delete") { HttpMethod::Post } else { HttpMethod::Get };
-        if request.method != expected {
+        let is_write = matches!(name, "create" | "set" | "delete");
+        if request.is_post != is_write {
             return Err(ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "Method",
@@ -91,7 +90,7 @@ impl Page {
             "session" => sessions::session(&reader, request).await,
             "locks" => locks::locks(&reader).await,
             "transactions" => transactions::transactions(&reader, request).await,
-            "create" | "set" | "delete" => {
+            _ if is_write => {
                 guard::write(request)?;
                 if !self.settings.writable {
                     return Err(ApiError::read_only());
