@@ -1,14 +1,13 @@
 //! [`Slots`]: how many connections there are, in all and of each address.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::limits::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_ADDRESS};
 
-/// The connections of each address.
+/// The addresses of all connections, of which there are few.
 #[derive(Debug, Default)]
-pub(super) struct Slots(Mutex<HashMap<IpAddr, usize>>);
+pub(super) struct Slots(Mutex<Vec<IpAddr>>);
 
 /// One of the connections that the limits allow. It counts until it is dropped.
 pub(super) struct Slot {
@@ -19,17 +18,16 @@ pub(super) struct Slot {
 impl Slots {
     /// A slot for one more connection of `peer`; `None` past a limit.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
-        let mut counts = self.lock();
-        let all: usize = counts.values().sum();
-        let own = counts.get(&peer).copied().unwrap_or(0);
-        if all >= MAX_CONNECTIONS || own >= MAX_CONNECTIONS_PER_ADDRESS {
+        let mut peers = self.lock();
+        let own = peers.iter().filter(|other| **other == peer).count();
+        if peers.len() >= MAX_CONNECTIONS || own >= MAX_CONNECTIONS_PER_ADDRESS {
             return None;
         }
-        counts.insert(peer, own + 1);
+        peers.push(peer);
         Some(Slot { slots: Arc::clone(self), peer })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<IpAddr>> {
         // Nothing panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -37,12 +35,9 @@ impl Slots {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut counts = self.slots.lock();
-        if let Some(count) = counts.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.peer);
-            }
+        let mut peers = self.slots.lock();
+        if let Some(at) = peers.iter().position(|peer| *peer == self.peer) {
+            peers.swap_remove(at);
         }
     }
 }
