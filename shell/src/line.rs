@@ -76,7 +76,6 @@ impl Shell<'_> {
     /// # Errors
     /// See [`ShellError::reason`].
     pub async fn run_line(&mut self, line: &str) -> Result<(), ShellError> {
-        self.begin_line();
         let words =
             split::words(line).ok_or_else(|| ShellError::usage(format!("a quote is open: {line}")))?;
         let outcome = match Line::try_parse_from(&words) {
@@ -99,7 +98,7 @@ impl Shell<'_> {
         match command {
             LineCommand::Command(invocation) => {
                 let Invocation { command, flags } = *invocation;
-                self.json |= flags.json;
+                self.json = self.is_json || flags.json;
                 self.run(&command).await
             }
             LineCommand::Cd { path } => {
@@ -127,7 +126,7 @@ impl Shell<'_> {
             }
             LineCommand::Wait { wait, output } => {
                 self.command = "wait";
-                self.json |= output.json;
+                self.json = self.is_json || output.json;
                 wait.run(self).await
             }
         }

@@ -70,7 +70,7 @@ pub struct Shell<'io> {
     pub(crate) timeout: Duration,
     answer: Answer<'io>,
     /// Whether answers are JSON, whatever a line says.
-    is_json: bool,
+    pub(crate) is_json: bool,
     /// Where relative paths begin.
     pub(crate) current: String,
     pub(crate) read_only: bool,
@@ -157,11 +157,6 @@ impl<'io> Shell<'io> {
         // At the end: if this fails or is interrupted, the next line begins anew and leaves no identity out.
         self.client = client;
         Ok(())
-    }
-
-    /// Begins the answer of a line. The one before may have been interrupted in its middle.
-    pub(crate) fn begin_line(&mut self) {
-        self.json = self.is_json;
     }
 
     /// Adds an identity for this session, and for those after it.

@@ -104,20 +104,15 @@ impl DiffArguments {
 
 /// `-` is for what only the first tree has, `+` for what only the other has, and `~` for what differs.
 fn print(shell: &mut Shell<'_>, path: &str, difference: &Difference) -> ShellResult {
-    let sign = match difference {
-        Difference::OnlyLeft(_) => "-",
-        Difference::OnlyRight => "+",
-        Difference::Changed { .. } => "~",
+    let (sign, object) = match difference {
+        Difference::OnlyLeft(_) => ("-", json!({"path": path, "only": "left"})),
+        Difference::OnlyRight => ("+", json!({"path": path, "only": "right"})),
+        Difference::Changed { left, right } => {
+            ("~", json!({"path": path, "data": left.data != right.data, "acl": left.acl != right.acl}))
+        }
     };
     if shell.json {
-        let kind = match difference {
-            Difference::OnlyLeft(_) => json!({"path": path, "only": "left"}),
-            Difference::OnlyRight => json!({"path": path, "only": "right"}),
-            Difference::Changed { left, right } => {
-                json!({"path": path, "data": left.data != right.data, "acl": left.acl != right.acl})
-            }
-        };
-        return shell.json_line(&kind);
+        return shell.json_line(&object);
     }
     shell.difference(&format!("{sign} {}", shown(path)))?;
     let Difference::Changed { left, right } = difference else { return Ok(()) };

@@ -47,14 +47,11 @@ impl<'c> Source<'c> {
             Origin::Live { walk, root } => (walk, root),
         };
         loop {
-            let (path, visit) = match walk.next().await {
-                Ok(Some(visited)) => visited,
-                Ok(None) => return Ok(None),
-                Err(error) if self.may_be_absent && error.code() == Some(ErrorCode::NoNode) => {
-                    return Ok(None);
-                }
-                Err(error) => return Err(error),
+            let next = match walk.next().await {
+                Err(error) if self.may_be_absent && error.code() == Some(ErrorCode::NoNode) => None,
+                next => next?,
             };
+            let Some((path, visit)) = next else { return Ok(None) };
             if let Some(error) = visit.error {
                 return Err(error);
             }
