@@ -73,9 +73,9 @@ commands! {
     /// Print the limits of a tree, and what it uses
     Quota(write::quota::Quota) = "quota", alias: "listquota", writes: false;
     /// Create a znode
-    Create(write::create::CreateArguments) = "create", writes: true;
+    Create(write::data::CreateArguments) = "create", writes: true;
     /// Replace the data of a znode
-    Set(write::set::Set) = "set", writes: true;
+    Set(write::data::Set) = "set", writes: true;
     /// Delete a znode, or with -r all below it too
     Rm(write::remove::Rm) = "rm", alias: "delete", writes: true;
     /// Edit the data of a znode, and write it if nobody else has

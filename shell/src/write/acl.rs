@@ -2,7 +2,7 @@
 
 use zoolet_client::ErrorCode;
 
-use super::create::AclList;
+use super::data::AclList;
 use crate::failure::ShellResult;
 use crate::shell::Shell;
 use crate::text::{count, shown};

@@ -6,8 +6,7 @@ use clap::{Parser, Subcommand};
 use serde_json::json;
 use zoolet_client::{Error, MultiOutcome};
 
-use super::create::CreateArguments;
-use super::set::Set;
+use super::data::{CreateArguments, Set};
 use crate::failure::{ExitReason, ShellResult, read_file};
 use crate::json;
 use crate::line::one_line;

@@ -1,15 +1,40 @@
-//! `create`.
+//! `create` and `set`: one znode, and where its data comes from.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use zoolet_client::{Acl, Client, Create, ErrorCode};
+use bytes::Bytes;
+use zoolet_client::{Acl, Client, Create, ErrorCode, SetData};
 
-use super::DataArguments;
 use crate::connect::interval;
-use crate::failure::{ExitReason, ShellResult};
+use crate::failure::{ExitReason, ShellResult, read_file};
 use crate::json;
 use crate::shell::Shell;
 use crate::text::{lacks_hash, parse_acl, shown};
+
+/// Where the data of a write comes from.
+#[derive(Debug, clap::Args)]
+struct DataArguments {
+    /// The data; - for what is on standard input
+    #[arg(allow_negative_numbers = true)]
+    data: Option<String>,
+    /// A file with the data
+    #[arg(long, short, value_name = "FILE", conflicts_with = "data")]
+    file: Option<PathBuf>,
+}
+
+impl DataArguments {
+    /// The data, if any is given.
+    async fn read(&self, shell: &mut Shell<'_>) -> ShellResult<Option<Bytes>> {
+        if let Some(file) = &self.file {
+            return Ok(Some(read_file(file)?.into()));
+        }
+        match self.data.as_deref() {
+            Some("-") => shell.read_input("give a file by --file FILE").await.map(Some),
+            given => Ok(given.map(|text| Bytes::copy_from_slice(text.as_bytes()))),
+        }
+    }
+}
 
 /// The arguments of `create`.
 #[derive(Debug, clap::Args)]
@@ -114,5 +139,45 @@ impl CreateArguments {
             create = create.acl(acl.checked(shell)?);
         }
         Ok(create)
+    }
+}
+
+/// The arguments of `set`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: zoolet set --if-version 3 /config - < config.json")]
+pub struct Set {
+    /// The znode
+    path: String,
+    #[command(flatten)]
+    data: DataArguments,
+    /// Only if its data has this version
+    #[arg(short = 'v', long, value_name = "VERSION")]
+    if_version: Option<i32>,
+}
+
+impl Set {
+    pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
+        let path = shell.path(&self.path);
+        let client = shell.client.clone();
+        let set = self.build(&client, shell).await?.await;
+        let stat =
+            set.map_err(|error| shell.failed_because(&error, ErrorCode::NoNode, "`create` makes one"))?;
+        shell.written(&path, &stat)
+    }
+
+    /// The request.
+    pub(super) async fn build<'c>(
+        &self,
+        client: &'c Client,
+        shell: &mut Shell<'_>,
+    ) -> ShellResult<SetData<'c>> {
+        let path = shell.path(&self.path);
+        let Some(data) = self.data.read(shell).await? else {
+            let message = format!(
+                "no data for {path}: write it after the path, or - for standard input, or --file FILE"
+            );
+            return Err(shell.fail(ExitReason::Usage, message));
+        };
+        Ok(client.set_data(path, data).version(self.if_version))
     }
 }
