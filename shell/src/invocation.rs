@@ -11,7 +11,6 @@ use crate::command::ShellCommand;
 use crate::connect::ConnectArguments;
 use crate::failure::{ShellError, ShellResult};
 use crate::interactive::ask_at_terminal;
-use crate::interrupt::until_interrupted;
 use crate::shell::Shell;
 
 /// The place of the first command in the help of a program that has others.
@@ -94,6 +93,14 @@ pub fn run(invocation: Invocation) -> Result<(), ShellError> {
 pub(crate) fn start_runtime() -> ShellResult<Runtime> {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.map_err(|error| ShellError::local("start the async runtime", &error))
+}
+
+/// Does something until Ctrl-C comes, which ends a command and not the shell around it.
+pub(crate) async fn until_interrupted<T>(work: impl Future<Output = ShellResult<T>>) -> ShellResult<T> {
+    tokio::select! {
+        outcome = work => outcome,
+        Ok(()) = tokio::signal::ctrl_c() => Err(ShellError::interrupted()),
+    }
 }
 
 /// `place` is where the flags lead.

@@ -28,7 +28,6 @@ mod dial;
 mod diff;
 mod failure;
 mod interactive;
-mod interrupt;
 mod invocation;
 mod json;
 mod line;
