@@ -9,8 +9,7 @@ use serde_json::json;
 use zoolet_client::{Acl, Client, Error, ErrorCode};
 
 use super::MovedZnode;
-use super::compare::{Comparison, Difference};
-use super::source::{Source, placed};
+use super::compare::{Comparison, Difference, Source, placed};
 use crate::failure::{ExitReason, ShellError, ShellResult};
 use crate::shell::Shell;
 use crate::text::{count, shown};

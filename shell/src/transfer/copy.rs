@@ -2,8 +2,7 @@
 
 use super::MovedZnode;
 use super::apply::{Applying, TransferMode, apply, note_ephemerals};
-use super::compare::{Comparison, Difference};
-use super::source::Source;
+use super::compare::{Comparison, Difference, Source};
 use crate::address::{below, hosts, is_of_server, whole_path};
 use crate::clusters::named_cluster;
 use crate::diff;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::apply::{Applying, TransferMode, apply};
+use super::compare::Source;
 use super::format::read;
-use super::source::Source;
 use crate::failure::{ExitReason, ShellResult, read_file};
 use crate::shell::Shell;
 use crate::walk::Reading;

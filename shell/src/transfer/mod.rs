@@ -6,7 +6,6 @@ pub(crate) mod copy;
 pub(crate) mod export;
 mod format;
 pub(crate) mod import;
-mod source;
 
 use zoolet_client::Acl;
 
