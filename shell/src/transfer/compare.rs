@@ -16,7 +16,7 @@ pub(super) struct Source<'c> {
     origin: Origin<'c>,
     may_be_absent: bool,
     /// Ephemerals end with their sessions, so they are not moved.
-    pub(super) ephemerals: usize,
+    ephemerals: usize,
 }
 
 enum Origin<'c> {
