@@ -107,12 +107,12 @@ fn escaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
 }
 
 fn bytes_of(digits: &str) -> Option<Bytes> {
-    let pairs = digits.as_bytes().chunks(2);
-    pairs
-        .map(|pair| {
-            u8::from_str_radix(std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?, 16).ok()
-        })
-        .collect()
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    let byte = |pair: &[u8]| match *pair {
+        [high, low] => u8::try_from(digit(high)? * 16 + digit(low)?).ok(),
+        _ => None,
+    };
+    digits.as_bytes().chunks(2).map(byte).collect()
 }
 
 #[cfg(test)]
@@ -140,9 +140,16 @@ mod tests {
 
     #[test]
     fn an_invalid_line_is_reported_with_its_number() {
-        for wrong in
-            ["a", "/a \"x", "/a x'0", "/a x'0g'", "/a \"\\q\"", "/a \"\" ephemeral=0x1", "/a container"]
-        {
+        for wrong in [
+            "a",
+            "/a \"x",
+            "/a x'0",
+            "/a x'0g'",
+            "/a x'+f'",
+            "/a \"\\q\"",
+            "/a \"\" ephemeral=0x1",
+            "/a container",
+        ] {
             let error = parse(&format!("/ok\n{wrong}")).expect_err(wrong);
             assert_eq!((error.line, error.text.as_str()), (2, wrong));
         }
