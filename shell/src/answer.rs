@@ -74,15 +74,19 @@ impl Answer<'_> {
         outcome.map_err(|error| self.failed(&error))
     }
 
+    /// As [`answered`](Self::answered), with what to do about one code.
+    pub(crate) fn answered_unless<T>(
+        &self,
+        outcome: Result<T, Error>,
+        code: ErrorCode,
+        hint: &str,
+    ) -> ShellResult<T> {
+        outcome.map_err(|error| self.failed_with(&error, if error.code() == Some(code) { hint } else { "" }))
+    }
+
     /// An error of a request of the command that runs.
     pub(crate) fn failed(&self, error: &Error) -> ShellError {
         ShellError::request(self.command, &self.server, error, None)
-    }
-
-    /// As [`failed`](Self::failed), with what to do about one code.
-    pub(crate) fn failed_because(&self, error: &Error, code: ErrorCode, hint: &str) -> ShellError {
-        let hint = (error.code() == Some(code)).then_some(hint);
-        ShellError::request(self.command, &self.server, error, hint)
     }
 
     /// As [`failed`](Self::failed), with more about this case; empty for nothing.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{absent, walk};
+use super::{found, walk};
 use crate::failure::ShellResult;
 use crate::json;
 use crate::shell::Shell;
@@ -24,7 +24,7 @@ impl AclArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let root = shell.path(&self.path);
         if !self.recursive {
-            let (acl, stat) = shell.client.get_acl(&root).await.map_err(|error| absent(shell, &error))?;
+            let (acl, stat) = found(shell, shell.client.get_acl(&root).await)?;
             if shell.json {
                 return shell
                     .json_line(&json::joined([json::znode(&root, &stat), json!({"acl": json::acl(&acl)})]));

@@ -21,9 +21,9 @@ impl ConfigArguments {
         let has_chroot = !split_chroot(&shell.server).1.is_empty();
         let without_chroot = has_chroot.then_some(OtherServers::SameWithoutChroot);
         let session = shell.open_if_other(without_chroot).await?;
-        let (data, stat) = session.client.get_data(PATH).await.map_err(|error| {
-            shell.failed_because(&error, ErrorCode::NoNode, "servers have it from ZooKeeper 3.5 on")
-        })?;
+        let read = session.client.get_data(PATH).await;
+        let hint = "servers have it from ZooKeeper 3.5 on";
+        let (data, stat) = shell.answered_unless(read, ErrorCode::NoNode, hint)?;
         if shell.json {
             return shell.json_line(&json::joined([json::znode(PATH, &stat), json::data(&data)]));
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
-use super::absent;
+use super::found;
 use crate::failure::{ExitReason, ShellResult};
 use crate::json;
 use crate::shell::Shell;
@@ -43,7 +43,7 @@ pub struct Get {
 impl Get {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
-        let (data, stat) = shell.client.get_data(&path).await.map_err(|error| absent(shell, &error))?;
+        let (data, stat) = found(shell, shell.client.get_data(&path).await)?;
         let data = if self.gunzip { gunzip(shell, &path, &data)? } else { data };
         if shell.json {
             return shell.json_line(&json::joined([json::znode(&path, &stat), json::data(&data)]));

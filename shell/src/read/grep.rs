@@ -65,19 +65,16 @@ impl Grep {
     /// The lines that match, each after its path.
     fn print(&self, shell: &mut Shell<'_>, path: &str, data: &[u8], regex: &Regex) -> ShellResult {
         let path = shown(path);
-        let Some(text) = std::str::from_utf8(data).ok().filter(|_| !self.paths) else {
-            return shell.line(if self.paths {
-                path
-            } else {
-                format!("{path}: data that is not text matches")
-            });
-        };
-        let matching = text.lines().filter(|line| regex.is_match(line.as_bytes()));
-        let mut is_printed = false;
-        for line in matching {
-            is_printed = true;
-            shell.line(format!("{path}: {}", shown(line)))?;
+        if self.paths {
+            return shell.line(path);
         }
-        if is_printed { Ok(()) } else { shell.line(format!("{path}: several lines together match")) }
+        let Ok(text) = std::str::from_utf8(data) else {
+            return shell.line(format!("{path}: data that is not text matches"));
+        };
+        let matching: Vec<_> = text.lines().filter(|line| regex.is_match(line.as_bytes())).collect();
+        if matching.is_empty() {
+            return shell.line(format!("{path}: several lines together match"));
+        }
+        matching.iter().try_for_each(|line| shell.line(format!("{path}: {}", shown(line))))
     }
 }

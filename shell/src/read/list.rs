@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use clap::ValueEnum;
 use zoolet_client::{Stat, path};
 
-use super::{absent, walk};
+use super::{found, walk};
 use crate::failure::ShellResult;
 use crate::json;
 use crate::shell::Shell;
@@ -46,8 +46,7 @@ impl Ls {
         let root = shell.path(&self.path);
         let is_in_order = self.sort == SortBy::Name && !self.reverse;
         if is_in_order && !self.long && !self.recursive && !shell.json {
-            let (mut names, _) =
-                shell.client.get_children(&root).await.map_err(|error| absent(shell, &error))?;
+            let (mut names, _) = found(shell, shell.client.get_children(&root).await)?;
             names.sort_unstable();
             let stats =
                 if shell.is_coloured() { stats_of_children(shell, &root).await } else { HashMap::new() };

@@ -14,9 +14,9 @@ pub(crate) mod wait;
 pub(crate) mod watch;
 pub(crate) mod words;
 
-use zoolet_client::{ErrorCode, path};
+use zoolet_client::{Error, ErrorCode, path};
 
-use crate::failure::{ShellError, ShellResult};
+use crate::failure::ShellResult;
 use crate::shell::Shell;
 use crate::walk::{Reading, Unreadable, Visit, Walk};
 
@@ -30,15 +30,18 @@ pub(crate) async fn walk(
     let client = shell.client.clone();
     let mut walk = Walk::new(&client, root, reading, shell.timeout);
     let mut unreadable = Unreadable::default();
-    while let Some((path, visit)) = walk.next().await.map_err(|error| absent(shell, &error))? {
+    while let Some((path, visit)) = found(shell, walk.next().await)? {
         each(shell, &path, &visit)?;
         unreadable.note(visit.error);
     }
     shell.complete(unreadable)
 }
 
-/// An error of a command that needs the znode.
-fn absent(shell: &Shell<'_>, error: &zoolet_client::Error) -> ShellError {
-    let parent = error.context().map_or("/", |context| path::parent(context.path()));
-    shell.failed_because(error, ErrorCode::NoNode, &format!("`ls {parent}` shows what is there"))
+/// The outcome of a request for a znode that the command needs.
+fn found<T>(shell: &Shell<'_>, outcome: Result<T, Error>) -> ShellResult<T> {
+    outcome.or_else(|error| {
+        let parent = error.context().map_or("/", |context| path::parent(context.path()));
+        let hint = format!("`ls {parent}` shows what is there");
+        shell.answered_unless(Err(error), ErrorCode::NoNode, &hint)
+    })
 }

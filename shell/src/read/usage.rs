@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use zoolet_client::{ErrorCode, path};
 
-use super::{absent, walk};
+use super::{found, walk};
 use crate::failure::ShellResult;
 use crate::shell::Shell;
 use crate::text::shown;
@@ -97,7 +97,7 @@ impl ChildCount {
 pub(crate) async fn descendants(shell: &mut Shell<'_>, path: &str) -> ShellResult<usize> {
     match shell.client.get_all_children_number(path).await {
         Err(error) if error.code() == Some(ErrorCode::Unimplemented) => {}
-        counted => return counted.map_err(|error| absent(shell, &error)),
+        counted => return found(shell, counted),
     }
     let mut count = 0;
     walk(shell, path, Reading::default(), &mut |_, visited, _| {

@@ -63,10 +63,8 @@ impl Export {
                 continue;
             }
             let data = entry.value().cloned().unwrap_or_default();
-            znodes.insert(
-                WalkPath::new(entry.path()),
-                (MovedZnode { data, ..MovedZnode::default() }, *entry.stat()),
-            );
+            let znode = MovedZnode { data, ..MovedZnode::default() };
+            znodes.insert(WalkPath::new(entry.path()), (znode, *entry.stat()));
         }
         let header = ExportHeader { root: root.clone(), zxid: cut.as_of(), znodes: znodes.len(), ephemerals };
         drop((cut, cache));

@@ -75,13 +75,8 @@ impl BenchArguments {
         let name = format!("zoolet-bench-{:x}", client.session_id().0);
         let root = path::join(&shell.path(&self.path), &name);
         let created = client.create(&root, "").container().await;
-        created.map_err(|error| {
-            shell.failed_because(
-                &error,
-                ErrorCode::NoNode,
-                "name a znode that exists, below which it makes its own",
-            )
-        })?;
+        let hint = "name a znode that exists, below which it makes its own";
+        shell.answered_unless(created, ErrorCode::NoNode, hint)?;
         if !shell.json {
             let Self { requests, size, in_flight, .. } = self;
             shell.line(format!(

@@ -160,8 +160,7 @@ impl Set {
         let path = shell.path(&self.path);
         let client = shell.client.clone();
         let set = self.build(&client, shell).await?.await;
-        let stat =
-            set.map_err(|error| shell.failed_because(&error, ErrorCode::NoNode, "`create` makes one"))?;
+        let stat = shell.answered_unless(set, ErrorCode::NoNode, "`create` makes one")?;
         shell.written(&path, &stat)
     }
 

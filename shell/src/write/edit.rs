@@ -30,8 +30,7 @@ impl Edit {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
         let path = shell.path(&self.path);
         let read = shell.client.get_data(&path).await;
-        let (old, stat) =
-            read.map_err(|error| shell.failed_because(&error, ErrorCode::NoNode, "`create` makes one"))?;
+        let (old, stat) = shell.answered_unless(read, ErrorCode::NoNode, "`create` makes one")?;
         if std::str::from_utf8(&old).is_err() {
             let message = format!(
                 "the data of {path} is not text: use `get {path} > FILE` and `set {path} --file FILE`"
@@ -47,12 +46,8 @@ impl Edit {
         file.write_all(&old).and_then(|()| file.flush()).map_err(failed)?;
         let editor = self.editor.clone().unwrap_or_else(editor);
         // By a shell, because the variable may have arguments.
-        let status = Command::new("sh")
-            .arg("-c")
-            .arg(format!("{editor} \"$1\""))
-            .arg(&editor)
-            .arg(file.path())
-            .status();
+        let script = format!("{editor} \"$1\"");
+        let status = Command::new("sh").args(["-c", &script, &editor]).arg(file.path()).status();
         // From here on nothing loses it, not even Ctrl-C during the write.
         let file = file.into_temp_path().keep().map_err(|error| failed(error.error))?;
         let outcome = match status {

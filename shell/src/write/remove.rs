@@ -59,9 +59,7 @@ impl Rm {
         }
         if !self.recursive {
             let deleted = shell.client.delete(&path).version(self.if_version).await;
-            return deleted.map_err(|error| {
-                shell.failed_because(&error, ErrorCode::NotEmpty, "-r deletes what is below it too")
-            });
+            return shell.answered_unless(deleted, ErrorCode::NotEmpty, "-r deletes what is below it too");
         }
         let below = descendants(shell, &path).await?;
         if !self.yes {
