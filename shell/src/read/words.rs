@@ -137,21 +137,16 @@ fn print_table(answer: &mut Answer<'_>, said: &BTreeMap<String, Result<String, S
             row.push(value);
         }
     }
-    let names: Vec<&str> = said.keys().map(String::as_str).collect();
+    // The names of the servers come first.
+    rows.insert("", said.keys().map(String::as_str).collect());
+    rows.values_mut().for_each(|row| row.resize(said.len(), "-"));
     let first = rows.keys().map(|name| name.len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..names.len())
-        .map(|at| {
-            let longest = rows.values().filter_map(|row| row.get(at)).map(|value| value.len()).max();
-            longest.unwrap_or(0).max(names.get(at).map_or(0, |name| name.len()))
-        })
-        .collect();
-    let mut line = |name: &str, row: &[&str]| {
-        let cells = widths.iter().enumerate();
-        let cells = cells.map(|(at, width)| format!("  {:>width$}", shown(row.get(at).unwrap_or(&"-"))));
-        answer.line(format!("{name:<first$}{}", cells.collect::<String>()))
-    };
-    line("", &names)?;
-    rows.iter().try_for_each(|(name, row)| line(name, row))?;
+    let width = |at: usize| rows.values().map(|row| row[at].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..said.len()).map(width).collect();
+    for (name, row) in &rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("  {:>width$}", shown(cell)));
+        answer.line(format!("{name:<first$}{}", cells.collect::<String>()))?;
+    }
     for (server, said) in said {
         if let Err(error) = said {
             answer.note(format!("{server}: {}", shown(error)));
