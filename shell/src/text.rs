@@ -1,6 +1,5 @@
 //! What people read: paths, times, permissions, sizes.
 
-use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -92,40 +91,34 @@ pub(crate) fn lacks_hash(entry: &Acl) -> bool {
     BASE64.decode(hash).map_or(true, |hash| hash.len() < 16)
 }
 
+/// The permissions by their names, of which people write the first letters.
+pub(crate) const PERMISSIONS: [(&str, Perms); 5] = [
+    ("create", Perms::CREATE),
+    ("read", Perms::READ),
+    ("write", Perms::WRITE),
+    ("delete", Perms::DELETE),
+    ("admin", Perms::ADMIN),
+];
+
 /// Reads permissions as they are shown.
 pub(crate) fn parse_perms(letters: &str) -> Result<Perms, String> {
     letters.chars().try_fold(Perms::NONE, |perms, letter| {
-        let perm = match letter {
-            'c' => Perms::CREATE,
-            'd' => Perms::DELETE,
-            'r' => Perms::READ,
-            'w' => Perms::WRITE,
-            'a' => Perms::ADMIN,
-            _ => return Err(format!("{letter:?} is not a permission: they are c, d, r, w and a")),
-        };
-        Ok(perms | perm)
+        let known = PERMISSIONS.iter().find(|(name, _)| name.starts_with(letter));
+        let unknown = || format!("{letter:?} is not a permission: they are c, d, r, w and a");
+        Ok(perms | known.ok_or_else(unknown)?.1)
     })
 }
 
 /// Bytes as offset, hexadecimal and ASCII.
 pub(crate) fn hexdump(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for (line, chunk) in bytes.chunks(16).enumerate() {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{:08x} ", line * 16);
-        for at in 0..16 {
-            let _ = match chunk.get(at) {
-                Some(byte) => write!(text, "{}{byte:02x}", if at == 8 { "  " } else { " " }),
-                None => write!(text, "{}", if at == 8 { "    " } else { "   " }),
-            };
-        }
-        let ascii =
-            chunk.iter().map(|byte| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' });
-        text.push_str("  |");
-        text.extend(ascii);
-        text.push_str("|\n");
-    }
-    text
+    let hex = |half: &[u8]| half.iter().map(|byte| format!(" {byte:02x}")).collect::<String>();
+    let shown = |byte: &u8| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' };
+    let line = |(number, line): (usize, &[u8])| {
+        let (left, right) = line.split_at(line.len().min(8));
+        let ascii: String = line.iter().map(shown).collect();
+        format!("{:08x} {:<24} {:<24}  |{ascii}|\n", number * 16, hex(left), hex(right))
+    };
+    bytes.chunks(16).enumerate().map(line).collect()
 }
 
 /// A count with its noun.

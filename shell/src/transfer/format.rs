@@ -14,7 +14,7 @@ use zoolet_client::{Acl, Perms, Stat, Zxid, path};
 use super::MovedZnode;
 use crate::address::below;
 use crate::json;
-use crate::text::parse_perms;
+use crate::text::{PERMISSIONS, parse_perms};
 use crate::walk::WalkPath;
 
 /// The first key of our files.
@@ -78,15 +78,6 @@ fn zk_shell(znode: &MovedZnode) -> Value {
     let acls: Vec<_> = znode.acl.as_ref().unwrap_or(&Acl::open()).iter().map(entry).collect();
     json!({"content": BASE64.encode(&znode.data), "acls": acls})
 }
-
-/// The permissions by the names of ZooNavigator.
-const PERMISSIONS: [(&str, Perms); 5] = [
-    ("create", Perms::CREATE),
-    ("read", Perms::READ),
-    ("write", Perms::WRITE),
-    ("delete", Perms::DELETE),
-    ("admin", Perms::ADMIN),
-];
 
 /// Trees: a znode (`h`) and its children (`t`).
 fn zoonavigator(znodes: &BTreeMap<WalkPath, (MovedZnode, Stat)>) -> Value {
