@@ -1,7 +1,7 @@
 //! Errors that end the process.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zoolet_proto::Zxid;
@@ -30,8 +30,6 @@ pub(crate) enum Failure {
     Admin(#[from] zoolet_admin::AdminError),
     #[error("--log {}: {hint}", quoted(.filter))]
     Log { filter: String, hint: String },
-    #[error("cannot read the super digest from {}: {source}", .file.display())]
-    SuperDigestFile { file: PathBuf, source: io::Error },
     #[error(transparent)]
     Setting(#[from] SettingMistake),
     #[cfg(feature = "tls")]
@@ -68,6 +66,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// For `map_err`: what was to be done, and with which file.
+    pub(crate) fn file(action: &'static str, file: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { action, file: file.to_owned(), source }
+    }
+
     /// Whether nobody reads stdout any longer.
     pub(crate) fn is_reader_gone(&self) -> bool {
         match self {

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use bytes::BytesMut;
@@ -152,9 +152,8 @@ impl RelayArguments {
     }
 }
 
-fn password(file: &PathBuf) -> Result<String, Failure> {
-    let read = |source| Failure::File { action: "read the password in", file: file.clone(), source };
-    let text = fs::read_to_string(file).map_err(read)?;
+fn password(file: &Path) -> Result<String, Failure> {
+    let text = fs::read_to_string(file).map_err(Failure::file("read the password in", file))?;
     Ok(text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line)).to_owned())
 }
 

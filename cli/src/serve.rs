@@ -79,7 +79,7 @@ impl Serve {
         settings.in_memory = self.in_memory;
         if let Some(file) = self.super_digest_file {
             let read = std::fs::read_to_string(&file);
-            let text = read.map_err(|source| Failure::SuperDigestFile { file: file.clone(), source })?;
+            let text = read.map_err(Failure::file("read the super digest from", &file))?;
             mistakes.extend(settings.super_digest_of(&file, &text).err().map(Failure::from));
         }
         is_valid &= mistakes.is_empty();

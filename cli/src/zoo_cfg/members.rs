@@ -35,12 +35,12 @@ impl Members {
         if let Some((_, entry)) = self.0.values().next() {
             let hint =
                 "must be in the file that dynamicConfigFile names, as ZooKeeper reads the servers from there";
-            mistakes.push(ConfigError::invalid(file, entry, hint.to_owned()));
+            mistakes.push(ConfigError::invalid(file, entry, hint));
         }
         let read = std::fs::read(path).map_err(|error| {
             // Relative to the current directory, as in ZooKeeper, and not to that of the zoo.cfg.
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            ConfigError::invalid(file, named, format!("cannot read {}: {error}", path.display()))
+            ConfigError::invalid(file, named, &format!("cannot read {}: {error}", path.display()))
         });
         let entries = match read.and_then(|bytes| entries(path, &bytes)) {
             Ok(entries) => entries,
@@ -54,7 +54,7 @@ impl Members {
             if ![PREFIX, "group", "weight"].iter().any(|prefix| entry.key.starts_with(prefix)) {
                 let hint = "a dynamic configuration file only has lines of servers, groups and weights; ZooKeeper does not \
                             start with this one either";
-                mistakes.push(ConfigError::invalid(path, entry, hint.to_owned()));
+                mistakes.push(ConfigError::invalid(path, entry, hint));
             }
         }
         let servers = entries.into_iter().filter(|entry| entry.key.starts_with(PREFIX));
@@ -71,7 +71,7 @@ impl Members {
         if let Some((file, second)) = entries.next() {
             let hint = "ensembles are not supported, and members that each run alone would each grant the same lock; see \
                         docs/graduate.md for the way back from an ensemble, then keep the line of one server";
-            return Err(ConfigError::unsupported(file, second, hint.to_owned()));
+            return Err(ConfigError::unsupported(file, second, hint));
         }
         let (server, client) = match entry.value.split_once(';') {
             Some((server, client)) => (server, Some(client.trim())),
@@ -79,12 +79,12 @@ impl Members {
         };
         if server.trim_end().to_lowercase().ends_with(":observer") {
             let hint = "an observer needs an ensemble, and ensembles are not supported; name the server a participant to run it standalone";
-            return Err(ConfigError::unsupported(file, entry, hint.to_owned()));
+            return Err(ConfigError::unsupported(file, entry, hint));
         }
         client
             .map(bind)
             .transpose()
-            .map_err(|hint| ConfigError::invalid(file, entry, format!("after the semicolon: {hint}")))
+            .map_err(|hint| ConfigError::invalid(file, entry, &format!("after the semicolon: {hint}")))
     }
 
     /// Why `standaloneEnabled=false` is refused whatever servers there are: with one, ZooKeeper leads an ensemble that others can
@@ -94,7 +94,7 @@ impl Members {
         let hint = format!(
             "asks for an ensemble, and ensembles are not supported{servers}; remove the key to run one server standalone"
         );
-        ConfigError::unsupported(file, entry, hint)
+        ConfigError::unsupported(file, entry, &hint)
     }
 }
 

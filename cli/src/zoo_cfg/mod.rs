@@ -15,9 +15,9 @@ mod warnings;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::failure::Failure;
 use crate::settings::{DIR, SettingRow, Settings, Written, directory_of_file};
 pub(crate) use error::ConfigError;
-use error::LineMistake;
 use members::Members;
 use properties::Entry;
 
@@ -37,13 +37,7 @@ pub(crate) struct ZooCfg {
 impl ZooCfg {
     /// Whether every value can be used, if perhaps not what it asks for.
     pub(crate) fn has_valid_values(&self) -> bool {
-        let is_unmet = |mistake: &ConfigError| match mistake {
-            ConfigError::Line { mistake, .. } => {
-                matches!(mistake, LineMistake::Unsupported { .. } | LineMistake::Misspelt { .. })
-            }
-            ConfigError::Read { .. } => false,
-        };
-        self.mistakes.iter().all(is_unmet)
+        self.mistakes.iter().all(|mistake| mistake.is_unmet)
     }
 }
 
@@ -51,17 +45,14 @@ impl ZooCfg {
 ///
 /// # Errors
 /// If it cannot be read, or is not a properties file. What else is wrong is in [`ZooCfg::mistakes`], all of it.
-pub(crate) fn read(file: &Path) -> Result<ZooCfg, ConfigError> {
-    match std::fs::read(file) {
-        Ok(bytes) => parse(file, &bytes),
-        Err(source) => Err(ConfigError::Read { file: file.to_owned(), source }),
-    }
+pub(crate) fn read(file: &Path) -> Result<ZooCfg, Failure> {
+    let bytes = std::fs::read(file).map_err(Failure::file("read the configuration", file))?;
+    Ok(parse(file, &bytes)?)
 }
 
 /// The entries of a file. ZooKeeper trims keys and values.
 fn entries(file: &Path, bytes: &[u8]) -> Result<Vec<Entry>, ConfigError> {
-    let entries =
-        properties::parse(bytes).map_err(|bad| ConfigError::at(file, bad.line, LineMistake::Escape))?;
+    let entries = properties::parse(bytes).map_err(|bad| ConfigError::escape(file, bad.line))?;
     let trimmed = |Entry { line, key, value }: Entry| Entry {
         line,
         key: key.trim().to_owned(),
@@ -115,7 +106,7 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
         if let Some((_, other)) = given[..n].iter().find(is_other) {
             mistakes.push(ConfigError::contradiction(file, entry, other));
         } else if let Err(hint) = (row.set)(&mut settings, Written::Key(&entry.value)) {
-            mistakes.push(ConfigError::invalid(file, entry, hint));
+            mistakes.push(ConfigError::invalid(file, entry, &hint));
         }
     }
     settings.join_parts();
@@ -124,10 +115,10 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
         [("clientPort", "clientPortAddress"), ("secureClientPort", "secureClientPortAddress")]
     {
         if let (None, Some(entry)) = (line_of(port), line_of(address)) {
-            mistakes.push(ConfigError::invalid(file, entry, format!("requires {port}")));
+            mistakes.push(ConfigError::invalid(file, entry, &format!("requires {port}")));
         }
     }
-    mistakes.sort_by_key(ConfigError::line);
+    mistakes.sort_by_key(|mistake| mistake.line);
 
     let dirs = given.iter().filter(|(row, _)| row.takes == DIR).filter_map(|(_, entry)| {
         let why = directory_of_file(&entry.key, entry.value.as_ref())?;

@@ -68,9 +68,9 @@ pub(super) fn judge(file: &Path, entry: &Entry) -> Option<Result<(), ConfigError
         Ok(false) => Ok(()),
         Ok(true) => {
             let hint = format!("{} is not supported; remove the key to run without it", row.what);
-            Err(ConfigError::unsupported(file, entry, hint))
+            Err(ConfigError::unsupported(file, entry, &hint))
         }
-        Err(hint) => Err(ConfigError::invalid(file, entry, hint)),
+        Err(hint) => Err(ConfigError::invalid(file, entry, &hint)),
     })
 }
 

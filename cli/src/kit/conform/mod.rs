@@ -127,8 +127,8 @@ impl Conform {
 
     fn catalogue(&self) -> Result<Catalogue, Failure> {
         let Some(file) = &self.cases else { return Ok(Catalogue::builtin()) };
-        let read = |source| Failure::File { action: "read", file: file.clone(), source };
-        Ok(Catalogue::parse(&file.display().to_string(), &fs::read_to_string(file).map_err(read)?)?)
+        let text = fs::read_to_string(file).map_err(Failure::file("read", file))?;
+        Ok(Catalogue::parse(&file.display().to_string(), &text)?)
     }
 
     /// The cases that match, for the version, whatever the settings of the server.
@@ -239,10 +239,9 @@ impl Conform {
             summary(server, &judged, total - judged.len(), begun.elapsed(), &mut lines)?;
         }
         if let Some(file) = &self.junit {
-            let write = |source| Failure::File { action: "write", file: file.clone(), source };
-            let report =
-                self.junit(server, &judged).to_string().map_err(|error| write(io::Error::other(error)))?;
-            fs::write(file, report).map_err(write)?;
+            let report = self.junit(server, &judged).to_string().map_err(io::Error::other);
+            let written = report.and_then(|report| fs::write(file, report));
+            written.map_err(Failure::file("write", file))?;
         }
         let has_failed = judged.iter().any(|judged| judged.outcome != CaseOutcome::Passed);
         Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
