@@ -8,10 +8,9 @@ use zoolet_proto::Zxid;
 use zoolet_storage::disk::{Disk, RealDisk};
 use zoolet_storage::{Compression, StorageOptions, copy};
 
-use super::files::warn_of;
 use super::print::written_text;
 use super::progress::Progress;
-use super::{Source, zxid};
+use super::{Source, warn_of, zxid};
 use crate::failure::Failure;
 use crate::output::{Lines, warn};
 use crate::settings;

@@ -9,7 +9,7 @@ use zoolet_storage::read_with;
 
 use super::print::{Detail, ZNODE_COLUMNS, znode_line};
 use super::progress::Progress;
-use super::{Source, files, json, zxid};
+use super::{Source, json, warn_of, zxid};
 use crate::failure::Failure;
 use crate::output::Lines;
 
@@ -40,7 +40,7 @@ impl Dump {
         let options = self.source.options()?;
         let recovered =
             Progress::during("reading", |report| read_with(&RealDisk, &options, self.at, report))?;
-        files::warn_of(&recovered.report);
+        warn_of(&recovered.report);
         let mut tree = recovered.tree;
         if let Some(at) = self.at.filter(|at| tree.last_zxid() < *at) {
             return Err(Failure::NoSuchTransaction { at, last: tree.last_zxid() });
@@ -53,10 +53,15 @@ impl Dump {
         tree.begin_snapshot();
         let below = format!("{}/", self.path.trim_end_matches('/'));
         let show = if self.json { json::znode } else { znode_line };
-        files::each_znode(&mut tree, |znode| {
-            let is_below = *znode.path == self.path || znode.path.starts_with(&below);
-            if is_below { lines.line(&show(&znode, self.detail)) } else { Ok(()) }
-        })?;
+        let (mut more, mut znodes) = (true, Vec::new());
+        while more {
+            more = tree.next_slice(1_000, 1 << 20, &mut |znode| znodes.push(znode));
+            for znode in znodes.drain(..) {
+                if *znode.path == self.path || znode.path.starts_with(&below) {
+                    lines.line(&show(&znode, self.detail))?;
+                }
+            }
+        }
         lines.end()
     }
 

@@ -9,12 +9,12 @@ use std::time::Duration;
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Txn, TxnOp};
 use zoolet_storage::disk::{Disk, RealDisk};
-use zoolet_storage::log::{LogEnd, LogItem, LogReader};
-use zoolet_storage::{LogFile, StorageOptions};
+use zoolet_storage::log::{LogEnd, LogItem, LogReader, follows};
+use zoolet_storage::{LogFile, StorageError, StorageOptions};
 
 use super::print::{Detail, txn_line};
 use super::progress::Progress;
-use super::{Source, files, json, zxid};
+use super::{Source, json, zxid};
 use crate::failure::Failure;
 use crate::output::{Lines, warn};
 
@@ -147,11 +147,11 @@ impl Printer<'_> {
             Ok(file) => file,
             // Purged.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(offset),
-            Err(source) => return Err(files::io("open", path)(source).into()),
+            Err(source) => return Err(StorageError::io("open", path)(source).into()),
         };
         // A file is extended with zeros in advance. A reader would search all of them for an entry after damage.
         let mut prefix = [0; 12];
-        let read = file.read_at(&mut prefix, offset).map_err(files::io("read", path))?;
+        let read = file.read_at(&mut prefix, offset).map_err(StorageError::io("read", path))?;
         if offset > 0 && prefix[..read].iter().all(|byte| *byte == 0) {
             return Ok(offset);
         }
@@ -164,7 +164,7 @@ impl Printer<'_> {
     }
 
     fn open(&self, path: &Path) -> Result<LogReader, Failure> {
-        let file = RealDisk.open(path).map_err(files::io("open", path))?;
+        let file = RealDisk.open(path).map_err(StorageError::io("open", path))?;
         Ok(LogReader::new(file, path)?)
     }
 
@@ -191,7 +191,7 @@ impl Printer<'_> {
         let Log { from, json, detail, .. } = self.arguments;
         // Apache logs a refused write that it cannot decode with the zxid of the one before.
         let repeats = self.last == Some(txn.zxid) && matches!(txn.op, TxnOp::Error(_));
-        if let Some(last) = self.last.filter(|last| !repeats && !files::follows(*last, txn.zxid)) {
+        if let Some(last) = self.last.filter(|last| !repeats && !follows(*last, txn.zxid)) {
             self.damaged = true;
             warn(&format!("after transaction {last} comes {}", txn.zxid));
         }

@@ -5,7 +5,6 @@
 
 mod copy;
 mod dump;
-mod files;
 mod inspect;
 mod json;
 mod log;
@@ -19,10 +18,10 @@ use std::process::ExitCode;
 use std::{fs, io};
 
 use zoolet_proto::Zxid;
-use zoolet_storage::StorageOptions;
+use zoolet_storage::{RecoveryReport, StorageOptions};
 
 use crate::failure::Failure;
-use crate::output::until_reader_leaves;
+use crate::output::{until_reader_leaves, warn};
 use crate::settings;
 
 /// The subcommands of `zoolet data`.
@@ -111,6 +110,12 @@ fn check_exists(dir: &Path) -> Result<(), Failure> {
     } else {
         refused("there is no such directory")
     }
+}
+
+/// Reports what was not in order.
+fn warn_of(report: &RecoveryReport) {
+    report.cut.iter().for_each(|cut| warn(&cut.to_string()));
+    report.warnings.iter().for_each(|warning| warn(&warning.to_string()));
 }
 
 /// What to name in place of a snapshot or a log, which the tools of ZooKeeper take.

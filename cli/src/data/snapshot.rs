@@ -6,10 +6,9 @@ use std::sync::Arc;
 use zoolet_storage::disk::RealDisk;
 use zoolet_storage::{Compression, Published, Recovered, open_with};
 
-use super::Source;
-use super::files::{self, warn_of};
 use super::print::written_text;
 use super::progress::Progress;
+use super::{Source, warn_of};
 use crate::failure::Failure;
 use crate::output::{Lines, warn};
 use crate::settings::compression;
@@ -32,13 +31,15 @@ impl Snapshot {
         let opened = Progress::during("reading", |report| open_with(Arc::new(RealDisk), options, report));
         let (storage, Recovered { mut tree, sessions, report, .. }) = opened?;
         warn_of(&report);
-        let written = files::write_snapshot(&storage.snapshots(), &mut tree, &sessions)?;
-        let Published { path, zxid, znodes, len, kept, .. } = &written;
-        if *kept {
+        let header = tree.begin_snapshot();
+        let mut writer = storage.snapshots().begin(header, &sessions)?;
+        writer.add_tree(&mut tree, |_| {})?;
+        let Published { path, zxid, znodes, len, kept, .. } = writer.finish()?;
+        if kept {
             warn("there is a snapshot of this transaction already, and it is valid");
         }
         let mut lines = Lines::new();
-        lines.line(&written_text(path, *zxid, *znodes, sessions.len() as u64, *len))?;
+        lines.line(&written_text(&path, zxid, znodes, sessions.len() as u64, len))?;
         lines.end()
     }
 }

@@ -10,7 +10,8 @@ pub(super) const FILE_HEADER: u64 = 16;
 
 /// Whether a transaction may come after another one: the zxid is one higher, or the first of a later epoch, which an ensemble
 /// begins when it elects a leader.
-pub(crate) fn follows(last: Zxid, next: Zxid) -> bool {
+#[must_use]
+pub fn follows(last: Zxid, next: Zxid) -> bool {
     let (epoch, counter) = (next.0 >> 32, next.0 & 0xffff_ffff);
     next.0 > last.0 && (next.0 - 1 == last.0 || (epoch > last.0 >> 32 && counter == 1))
 }

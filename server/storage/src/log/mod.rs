@@ -14,7 +14,7 @@ mod tests;
 mod window;
 mod writer;
 
-pub(crate) use format::follows;
+pub use format::follows;
 pub use reader::{Fault, LogEnd, LogEntry, LogItem, LogReader};
 pub use spare::{SpareJob, SpareLog};
 pub use writer::LogWriter;

@@ -103,11 +103,10 @@ impl SnapshotWriter {
     }
 
     /// Adds all znodes of a tree whose snapshot has begun. `progress` gets how many are added.
-    pub(crate) fn add_tree(
-        &mut self,
-        tree: &mut Tree,
-        mut progress: impl FnMut(u64),
-    ) -> Result<(), StorageError> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn add_tree(&mut self, tree: &mut Tree, mut progress: impl FnMut(u64)) -> Result<(), StorageError> {
         let (mut more, mut records) = (true, Vec::new());
         while more {
             more = tree.next_slice(1_000, 1 << 20, &mut |record| records.push(record));
