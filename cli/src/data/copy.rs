@@ -19,25 +19,19 @@ use crate::settings::compression;
 /// The arguments of `zoolet data repair`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Repair {
-    #[command(flatten)]
-    source: Source,
-
     /// The last transaction to keep, such as 0x2b. What is after it is lost
     #[arg(long, value_name = "ZXID", value_parser = zxid)]
     cut_at: Zxid,
 
     #[command(flatten)]
-    target: Target,
+    directories: Directories,
 }
 
 /// The arguments of `zoolet data export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
     #[command(flatten)]
-    source: Source,
-
-    #[command(flatten)]
-    target: Target,
+    directories: Directories,
 
     /// Compress the snapshot: none, gz or snappy. Servers before ZooKeeper 3.6 read none only
     #[arg(long, value_name = "METHOD", value_parser = compression, default_value = "none")]
@@ -48,19 +42,12 @@ pub(crate) struct Export {
     no_digest: bool,
 }
 
-/// The arguments of `zoolet data import`.
+/// The arguments of `zoolet data import`, and of the others: a data directory, and one that does not exist or is empty.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Import {
+pub(crate) struct Directories {
     #[command(flatten)]
     source: Source,
 
-    #[command(flatten)]
-    target: Target,
-}
-
-/// A data directory that does not exist, or is empty.
-#[derive(Debug, clap::Args)]
-struct Target {
     /// The new data directory: one that does not exist, or is empty
     #[arg(long, value_name = "DIR", value_parser = settings::directory)]
     to: PathBuf,
@@ -72,34 +59,27 @@ struct Target {
 
 impl Repair {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        self.target.fill(&self.source, Some(self.cut_at), |_| {})
+        self.directories.copy(Some(self.cut_at), |_| {})
     }
 }
 
 impl Export {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        self.target.fill(&self.source, None, |to| {
+        self.directories.copy(None, |to| {
             to.compression = self.compression;
             to.digests = !self.no_digest;
         })
     }
 }
 
-impl Import {
-    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        self.target.fill(&self.source, None, |_| {})
-    }
-}
-
-impl Target {
-    /// Writes the data of `source`, as far as a transaction if one is given, and prints what was written.
-    fn fill(
+impl Directories {
+    /// Copies the data, as far as a transaction if one is given, and prints what was written. `set` changes the settings of the copy.
+    pub(super) fn copy(
         &self,
-        source: &Source,
         cut_at: Option<Zxid>,
         set: impl FnOnce(&mut StorageOptions),
     ) -> Result<ExitCode, Failure> {
-        let from = source.options()?;
+        let from = self.source.options()?;
         let mut to = StorageOptions::new(&self.to);
         to.log_dir = self.to_log_dir.clone().filter(|log_dir| *log_dir != self.to);
         set(&mut to);
