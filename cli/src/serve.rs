@@ -59,11 +59,7 @@ impl Serve {
         let plan = self.plan()?;
         // Requests are executed one batch at a time under one lock, so a second thread would only share the socket I/O, at
         // the price of cross-thread wake-ups.
-        let runtime = runtime::start()?;
-        let outcome = runtime.block_on(serve(plan));
-        // Do not wait for running tasks: there are none, unless a second signal cut the shutdown short.
-        runtime.shutdown_background();
-        outcome
+        runtime::run(serve(plan))
     }
 
     /// What the settings of the file ask for, and those of the flags over them.

@@ -116,14 +116,11 @@ fn look(
     until: AskUntil,
 ) -> Result<ExitCode, Failure> {
     let relay = place.relay(relay);
-    let runtime = runtime::start()?;
-    let seen = runtime.block_on(async {
+    let seen = runtime::run(async {
         let routes = relay.routes(&place.hosts).await?;
-        Ok::<_, Failure>(ask_all(routes, timeout, until).await)
-    });
-    // The lookup of a name may take longer than the timeout.
-    runtime.shutdown_background();
-    print(place, seen?, as_json, until)
+        Ok(ask_all(routes, timeout, until).await)
+    })?;
+    print(place, seen, as_json, until)
 }
 
 /// What was seen of each server; nothing of those that are no longer waited for.
@@ -214,17 +211,15 @@ fn wait_for_znode(
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
     let relay = place.relay(relay);
-    let runtime = runtime::start()?;
-    let outcome = runtime.block_on(async {
+    runtime::run(async {
         let routes = relay.routes(&place.hosts).await?;
         let server = format!("{}{}", routes.join(","), place.chroot);
         let shown = format!("{}{}", place.hosts.join(","), place.chroot);
         let (mut out, mut notes) = (std::io::stdout(), std::io::stderr());
         let io = zoolet_shell::ShellIo::new(&mut out, &mut notes);
-        Ok(wait.run_at(&server, &shown, &place.cluster, as_json, io).await?)
-    });
-    runtime.shutdown_background();
-    outcome.map(|()| ExitCode::SUCCESS)
+        wait.run_at(&server, &shown, &place.cluster, as_json, io).await?;
+        Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Milliseconds with a digit after the point.

@@ -30,8 +30,7 @@ pub(crate) struct CaptureArguments {
 impl CaptureArguments {
     /// Records until SIGINT or SIGTERM.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let runtime = runtime::start()?;
-        runtime.block_on(async {
+        runtime::run(async {
             let mut signals = Signals::listen()?;
             let starting = async {
                 let server = self.reach.server(&self.server, "").await?;

@@ -84,14 +84,13 @@ impl Interrupt {
 /// Ends the process if it has not done so by itself in this time after a signal, or after a second one.
 fn last_resort(time: Duration) {
     // Without a runtime or signals, there is only the usual way.
-    let Ok(runtime) = runtime::start() else { return };
-    runtime.block_on(async {
-        let Ok(mut signals) = Signals::listen() else { return };
+    let _ = runtime::run::<()>(async {
+        let mut signals = Signals::listen()?;
         let code = signals.next().await;
         tokio::select! {
             () = sleep(time) => {}
             _ = signals.next() => sleep(GRACE).await,
         }
-        process::exit(code.into());
+        process::exit(code.into())
     });
 }

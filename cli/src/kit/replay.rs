@@ -44,12 +44,11 @@ fn credentials(text: &str) -> Result<(String, String), String> {
 
 impl ReplayArguments {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let runtime = runtime::start()?;
         let auth = self.auth.into_iter().map(|(scheme, id)| (scheme, id.into())).collect();
-        let replayed = runtime.block_on(async {
+        let replayed = runtime::run(async {
             let server = self.reach.server(&self.server, "").await?;
             let replay = Replay { server, auth, limit: self.timeout };
-            Ok::<_, Failure>(replay.run(&self.file).await?)
+            Ok(replay.run(&self.file).await?)
         })?;
         warn_of(&replayed);
         if self.diff && replayed.connections == 0 {

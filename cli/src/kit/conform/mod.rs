@@ -106,8 +106,7 @@ impl Conform {
             return until_reader_leaves(list(&self.chosen()?));
         }
         let cases = if self.server.is_some() { self.chosen()? } else { Vec::new() };
-        let runtime = runtime::start()?;
-        runtime.block_on(async {
+        runtime::run(async {
             // In the context of the runtime, as signals come by way of it.
             let mut interrupt = Interrupt::listen(self.timeout)?;
             if let (Some(reference), Some(candidate)) = (&self.compare.reference, &self.compare.candidate) {
