@@ -5,15 +5,11 @@ use zoolet_server::Server;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
-/// What a server needs after it has started.
-#[cfg(feature = "admin")]
-pub(crate) type EndpointSettings = crate::settings::HttpParts;
-#[cfg(not(feature = "admin"))]
-pub(crate) type EndpointSettings = ();
-
 /// The endpoints, until they are stopped or dropped.
 #[derive(Default)]
 pub(crate) struct Endpoints {
+    /// Where they are, for the line that announces the server.
+    pub(crate) shown: String,
     #[cfg(feature = "admin")]
     admin: Option<zoolet_admin::AdminServer>,
     #[cfg(feature = "admin")]
@@ -22,30 +18,21 @@ pub(crate) struct Endpoints {
 
 #[cfg(feature = "admin")]
 impl Endpoints {
-    /// Takes the settings of the endpoints from all settings.
-    pub(crate) fn settings(settings: &mut Settings) -> EndpointSettings {
-        std::mem::take(&mut settings.http)
-    }
-
     /// # Errors
     /// If one cannot listen on its address.
-    pub(crate) async fn start(settings: &EndpointSettings, server: &Server) -> Result<Self, Failure> {
+    pub(crate) async fn start(settings: &Settings, server: &Server) -> Result<Self, Failure> {
         let mut endpoints = Self::default();
-        if let Some(admin) = settings.admin(server) {
-            endpoints.admin = Some(admin.start().await?);
+        if let Some(admin) = settings.http.admin(server) {
+            let admin = admin.start().await?;
+            endpoints.shown.push_str(&format!(", admin server at {}", admin.url()));
+            endpoints.admin = Some(admin);
         }
-        if let Some(metrics) = settings.metrics(server) {
-            endpoints.metrics = Some(metrics.start().await?);
+        if let Some(metrics) = settings.http.metrics(server) {
+            let metrics = metrics.start().await?;
+            endpoints.shown.push_str(&format!(", metrics at http://{}/metrics", metrics.addr()));
+            endpoints.metrics = Some(metrics);
         }
         Ok(endpoints)
-    }
-
-    /// Where they are, for the line that announces the server.
-    pub(crate) fn shown(&self) -> String {
-        let admin = self.admin.iter().map(|admin| format!(", admin server at {}", admin.url()));
-        let metrics =
-            self.metrics.iter().map(|metrics| format!(", metrics at http://{}/metrics", metrics.addr()));
-        admin.chain(metrics).collect()
     }
 
     /// Closes their ports.
@@ -60,18 +47,11 @@ impl Endpoints {
 }
 
 #[cfg(not(feature = "admin"))]
+#[allow(clippy::unused_async, reason = "as with the feature")]
 impl Endpoints {
-    pub(crate) fn settings(_settings: &mut Settings) -> EndpointSettings {}
-
-    #[allow(clippy::unused_async, reason = "as with the feature")]
-    pub(crate) async fn start(_settings: &EndpointSettings, _server: &Server) -> Result<Self, Failure> {
+    pub(crate) async fn start(_settings: &Settings, _server: &Server) -> Result<Self, Failure> {
         Ok(Self::default())
     }
 
-    pub(crate) fn shown(&self) -> String {
-        String::new()
-    }
-
-    #[allow(clippy::unused_async, reason = "as with the feature")]
     pub(crate) async fn stop(self) {}
 }

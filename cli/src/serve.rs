@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use zoolet_proto::Zxid;
-use zoolet_server::{Server, ServerBuilder};
+use zoolet_server::Server;
 use zoolet_storage::RecoveryReport;
 
-use crate::endpoints::{EndpointSettings, Endpoints};
+use crate::endpoints::Endpoints;
 use crate::failure::Failure;
 use crate::log::{self, LogFormat};
 use crate::notify::Notifier;
 use crate::runtime;
-use crate::settings::Flags;
+use crate::settings::{Flags, Settings};
 use crate::signals::{ReloadSignals, Signals};
 use crate::zoo_cfg;
 
@@ -56,17 +56,17 @@ impl Serve {
     }
 
     fn serve(self) -> Result<ExitCode, Failure> {
-        let plan = self.plan()?;
+        let settings = self.settings()?;
         // Requests are executed one batch at a time under one lock, so a second thread would only share the socket I/O, at
         // the price of cross-thread wake-ups.
-        runtime::run(serve(plan))
+        runtime::run(serve(settings))
     }
 
     /// What the settings of the file ask for, and those of the flags over them.
     ///
     /// # Errors
     /// All mistakes at once, so that one edit of the file is enough.
-    fn plan(self) -> Result<Plan, Failure> {
+    fn settings(self) -> Result<Settings, Failure> {
         let config = self.config.as_deref().map(zoo_cfg::read).transpose()?.unwrap_or_default();
         let mut is_valid = config.has_valid_values();
         let mut settings = config.settings;
@@ -94,12 +94,7 @@ impl Serve {
                 let warnings = config.warnings.into_iter().chain(self.flags.warnings());
                 warnings.for_each(|warning| tracing::warn!("{warning}"));
                 settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
-                let has_tls = settings.has_tls();
-                Ok(Plan {
-                    endpoints: Endpoints::settings(&mut settings),
-                    has_tls,
-                    builder: settings.builder(),
-                })
+                Ok(settings)
             }
             1 => Err(mistakes.remove(0)),
             _ => Err(Failure::Several(mistakes)),
@@ -107,17 +102,8 @@ impl Serve {
     }
 }
 
-/// What is to be started.
-struct Plan {
-    builder: ServerBuilder,
-    /// What listens beside the server.
-    endpoints: EndpointSettings,
-    /// Whether there are certificates to reload.
-    has_tls: bool,
-}
-
-async fn serve(plan: Plan) -> Result<ExitCode, Failure> {
-    let Plan { builder, endpoints, has_tls } = plan;
+async fn serve(settings: Settings) -> Result<ExitCode, Failure> {
+    let builder = settings.builder();
     let data_dir = builder.storage_options().map(|options| options.data_dir.clone());
     let notifier = Notifier::from_environment();
     // First, so that any process that knows of the server can stop it.
@@ -127,7 +113,7 @@ async fn serve(plan: Plan) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     };
     let server = started?;
-    let endpoints = match unless(signals.next(), Endpoints::start(&endpoints, &server)).await {
+    let endpoints = match unless(signals.next(), Endpoints::start(&settings, &server)).await {
         Some(Ok(endpoints)) => endpoints,
         ended => {
             let code = stop(server.shutdown(), signals.next()).await;
@@ -144,7 +130,7 @@ async fn serve(plan: Plan) -> Result<ExitCode, Failure> {
         loop {
             reloads.next().await;
             notifier.reloading();
-            reload(&server, has_tls).await;
+            reload(&server, settings.has_tls()).await;
             notifier.ready(&addrs);
         }
     };
@@ -229,7 +215,7 @@ fn addresses(server: &Server, endpoints: &Endpoints) -> String {
         ("", _) => format!("{by_tls} by TLS"),
         _ => format!("{plain}, {by_tls} by TLS"),
     };
-    both + &endpoints.shown()
+    both + &endpoints.shown
 }
 
 /// Whether the directory has no more than a new server of Apache ZooKeeper leaves whose log is elsewhere.

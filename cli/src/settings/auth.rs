@@ -106,11 +106,11 @@ impl AuthParts {
     }
 
     /// The builder with these settings.
-    pub(super) fn apply(self, server: ServerBuilder) -> ServerBuilder {
+    pub(super) fn apply(&self, server: ServerBuilder) -> ServerBuilder {
         let required = self.required();
         let server = server.digest(!self.without_digest).enforce_auth(required);
         let server = if self.x509 { server.x509(true) } else { server };
         let server = if self.sasl { server.sasl_scheme(true) } else { server };
-        self.users.into_iter().fold(server, ServerBuilder::sasl)
+        self.users.iter().cloned().fold(server, ServerBuilder::sasl)
     }
 }

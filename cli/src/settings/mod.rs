@@ -25,7 +25,7 @@ use zoolet_storage::StorageOptions;
 
 use auth::AuthParts;
 #[cfg(feature = "admin")]
-pub(crate) use http::HttpParts;
+use http::HttpParts;
 #[cfg(feature = "tls")]
 use tls::TlsParts;
 
@@ -245,16 +245,15 @@ impl Settings {
     }
 
     /// A server builder with these settings.
-    pub(crate) fn builder(self) -> ServerBuilder {
-        let (storage, binds) = (self.storage(), self.listens());
-        let server = self.server.tick_time(self.tick_time).four_letter_words(self.words);
+    pub(crate) fn builder(&self) -> ServerBuilder {
+        let server = self.server.clone().tick_time(self.tick_time).four_letter_words(self.words.clone());
         let server = self.min_session_timeout.into_iter().fold(server, ServerBuilder::min_session_timeout);
         let server = self.max_session_timeout.into_iter().fold(server, ServerBuilder::max_session_timeout);
-        let server = binds.into_iter().fold(server, ServerBuilder::bind);
+        let server = self.listens().into_iter().fold(server, ServerBuilder::bind);
         #[cfg(feature = "tls")]
         let server = self.tls.apply(server);
         let server = self.auth.apply(server);
-        storage.into_iter().fold(server, ServerBuilder::storage)
+        self.storage().into_iter().fold(server, ServerBuilder::storage)
     }
 }
 

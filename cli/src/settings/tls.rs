@@ -118,7 +118,7 @@ impl TlsParts {
     }
 
     /// The builder with these settings.
-    pub(super) fn apply(self, server: ServerBuilder) -> ServerBuilder {
+    pub(super) fn apply(&self, server: ServerBuilder) -> ServerBuilder {
         let Some(key_store) = self.key_store.store().filter(|_| self.is_on()) else { return server };
         let trust_store = self.trust_store.store();
         let unasked = self.by_flag && trust_store.is_none();
