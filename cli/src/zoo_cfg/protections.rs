@@ -9,62 +9,42 @@ use crate::settings::{Written, bare};
 /// A protection that is not there, and the key that asks for it.
 struct Protection {
     key: &'static str,
-    asked: Asked,
+    /// Whether a value asks for it, or what the value must be.
+    is_asked: IsAsked,
     what: &'static str,
 }
 
-/// Which values of a key ask for its protection.
-enum Asked {
-    #[cfg(not(feature = "tls"))]
-    Always,
-    IfTrue,
-    If(fn(&str) -> bool),
-}
-#[cfg(not(feature = "tls"))]
-use Asked::Always;
-use Asked::{If, IfTrue};
+type IsAsked = fn(&str) -> Result<bool, String>;
 
-impl Asked {
-    /// Whether this value asks for the protection, or what the value must be.
-    fn by(&self, value: &str) -> Result<bool, String> {
-        match self {
-            #[cfg(not(feature = "tls"))]
-            Always => Ok(true),
-            IfTrue => Written::Key(value).boolean(),
-            If(asks) => Ok(asks(value)),
-        }
-    }
-}
-
-const fn row(key: &'static str, asked: Asked, what: &'static str) -> Protection {
-    Protection { key, asked, what }
+const fn row(key: &'static str, is_asked: IsAsked, what: &'static str) -> Protection {
+    Protection { key, is_asked, what }
 }
 
 /// All of them. A key that only says how a protection works, such as where a key store is, is absent: another key asks for it.
 const PROTECTIONS: &[Protection] = &[
     #[cfg(not(feature = "tls"))]
-    row("secureClientPort", Always, "TLS, which a build with cargo's feature `tls` has,"),
+    row("secureClientPort", |_| Ok(true), "TLS, which a build with cargo's feature `tls` has,"),
     #[cfg(not(feature = "tls"))]
-    row("client.portUnification", IfTrue, "TLS, which a build with cargo's feature `tls` has,"),
+    row("client.portUnification", is_true, "TLS, which a build with cargo's feature `tls` has,"),
     #[cfg(not(feature = "tls"))]
-    row("admin.forceHttps", IfTrue, "HTTPS, which a build with cargo's features `tls` and `admin` has,"),
+    row("admin.forceHttps", is_true, "HTTPS, which a build with cargo's features `tls` and `admin` has,"),
     #[cfg(not(feature = "tls"))]
-    row("admin.needClientAuth", IfTrue, "HTTPS, which a build with cargo's features `tls` and `admin` has,"),
-    row("ssl.ocsp", IfTrue, "to ask an OCSP server about client certificates"),
-    row("ssl.authProvider", If(|value| value != "x509"), "a provider for certificates other than x509"),
-    row("sslQuorum", IfTrue, "TLS between servers"),
-    row("portUnification", IfTrue, "TLS between servers"),
-    row("quorum.auth.enableSasl", IfTrue, "SASL between servers"),
-    row("quorum.auth.learnerRequireSasl", IfTrue, "SASL between servers"),
-    row("quorum.auth.serverRequireSasl", IfTrue, "SASL between servers"),
-    row("DigestAuthenticationProvider.digestAlg", If(is_not_sha1), "a digest other than SHA1"),
-    row("ensembleAuthName", If(|value| !value.is_empty()), "the scheme ensemble"),
+    row("admin.needClientAuth", is_true, "HTTPS, which a build with cargo's features `tls` and `admin` has,"),
+    row("ssl.ocsp", is_true, "to ask an OCSP server about client certificates"),
+    row("ssl.authProvider", |value| Ok(value != "x509"), "a provider for certificates other than x509"),
+    row("sslQuorum", is_true, "TLS between servers"),
+    row("portUnification", is_true, "TLS between servers"),
+    row("quorum.auth.enableSasl", is_true, "SASL between servers"),
+    row("quorum.auth.learnerRequireSasl", is_true, "SASL between servers"),
+    row("quorum.auth.serverRequireSasl", is_true, "SASL between servers"),
+    row("DigestAuthenticationProvider.digestAlg", is_not_sha1, "a digest other than SHA1"),
+    row("ensembleAuthName", |value| Ok(!value.is_empty()), "the scheme ensemble"),
 ];
 
 /// Why a line is refused, if it asks for a protection that is not there. `None` if no protection belongs to its key.
 pub(super) fn judge(file: &Path, entry: &Entry) -> Option<Result<(), ConfigError>> {
     let row = PROTECTIONS.iter().find(|row| row.key == bare(&entry.key))?;
-    Some(match row.asked.by(&entry.value) {
+    Some(match (row.is_asked)(&entry.value) {
         Ok(false) => Ok(()),
         Ok(true) => {
             let hint = format!("{} is not supported; remove the key to run without it", row.what);
@@ -79,7 +59,11 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PROTECTIONS.iter().map(|row| row.key)
 }
 
+fn is_true(value: &str) -> Result<bool, String> {
+    Written::Key(value).boolean()
+}
+
 /// With another algorithm no digest of an ACL in the data would match.
-fn is_not_sha1(value: &str) -> bool {
-    !["SHA1", "SHA-1", "SHA"].iter().any(|name| value.eq_ignore_ascii_case(name))
+fn is_not_sha1(value: &str) -> Result<bool, String> {
+    Ok(!["SHA1", "SHA-1", "SHA"].iter().any(|name| value.eq_ignore_ascii_case(name)))
 }
