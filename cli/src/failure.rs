@@ -53,7 +53,7 @@ pub(crate) enum Failure {
     Servers { address: String },
     #[cfg(feature = "conformance")]
     #[error(transparent)]
-    Kit(#[from] crate::kit::KitFailure),
+    Kit(crate::kit::KitFailure),
     #[cfg(feature = "shell")]
     #[error(transparent)]
     Shell(#[from] zoolet_shell::ShellError),

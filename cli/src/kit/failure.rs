@@ -51,28 +51,12 @@ impl KitFailure {
     }
 }
 
-// What `?` needs where a command returns a `Failure`.
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
-        KitFailure::from(error).into()
-    }
-}
-
-impl From<CaptureError> for Failure {
-    fn from(error: CaptureError) -> Self {
-        KitFailure::from(error).into()
-    }
-}
-
-impl From<SyntaxError> for Failure {
-    fn from(error: SyntaxError) -> Self {
-        KitFailure::from(error).into()
-    }
-}
-
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Self {
-        KitFailure::from(error).into()
+/// What `?` needs where a command returns a `Failure`.
+impl<E> From<E> for Failure
+where
+    KitFailure: From<E>,
+{
+    fn from(error: E) -> Self {
+        Self::Kit(error.into())
     }
 }
