@@ -1,31 +1,26 @@
 //! The signals that end the process, and the one that makes it reload.
 
-use std::io;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
 /// Waits for SIGINT and SIGTERM. Once it exists, they no longer kill the process.
 pub(crate) struct Signals {
     #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
+    interrupt: Signal,
     #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    terminate: Signal,
 }
 
 impl Signals {
     pub(crate) fn listen() -> Result<Self, Failure> {
-        Self::new().map_err(|source| Failure::System { action: "listen for signals", source })
-    }
-
-    #[cfg(unix)]
-    fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    #[cfg(not(unix))]
-    fn new() -> io::Result<Self> {
-        Ok(Self {})
+        Ok(Self {
+            #[cfg(unix)]
+            interrupt: listen(SignalKind::interrupt())?,
+            #[cfg(unix)]
+            terminate: listen(SignalKind::terminate())?,
+        })
     }
 
     /// Waits for the next signal and returns the exit code of a process that this signal kills.
@@ -50,23 +45,15 @@ impl Signals {
 /// Waits for SIGHUP. Once it exists, that no longer kills the process.
 pub(crate) struct ReloadSignals {
     #[cfg(unix)]
-    hangup: tokio::signal::unix::Signal,
+    hangup: Signal,
 }
 
 impl ReloadSignals {
     pub(crate) fn listen() -> Result<Self, Failure> {
-        Self::new().map_err(|source| Failure::System { action: "listen for signals", source })
-    }
-
-    #[cfg(unix)]
-    fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { hangup: signal(SignalKind::hangup())? })
-    }
-
-    #[cfg(not(unix))]
-    fn new() -> io::Result<Self> {
-        Ok(Self {})
+        Ok(Self {
+            #[cfg(unix)]
+            hangup: listen(SignalKind::hangup())?,
+        })
     }
 
     /// Waits for the next one. Several that come meanwhile are one.
@@ -77,4 +64,9 @@ impl ReloadSignals {
         }
         std::future::pending().await
     }
+}
+
+#[cfg(unix)]
+fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|source| Failure::System { action: "listen for signals", source })
 }
