@@ -3,7 +3,7 @@
 //!
 //! One server runs standalone. Each of several would run alone as well, so that two clients could hold the same lock at two of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::properties::Entry;
@@ -24,14 +24,14 @@ impl Members {
         }
     }
 
-    /// Adds the servers of a dynamic configuration file, which this line of `file` names. Returns them, with their values.
+    /// Adds the servers of a dynamic configuration file, which this line of `file` names. Returns their keys.
     pub(crate) fn take_dynamic(
         &mut self,
         path: &Path,
         file: &Path,
         named: &Entry,
         mistakes: &mut Vec<ConfigError>,
-    ) -> BTreeMap<String, String> {
+    ) -> BTreeSet<String> {
         if let Some((_, entry)) = self.0.values().next() {
             let hint =
                 "must be in the file that dynamicConfigFile names, as ZooKeeper reads the servers from there";
@@ -46,7 +46,7 @@ impl Members {
             Ok(entries) => entries,
             Err(mistake) => {
                 mistakes.push(mistake);
-                return BTreeMap::new();
+                return BTreeSet::new();
             }
         };
         for entry in &entries {
@@ -57,8 +57,7 @@ impl Members {
                 mistakes.push(ConfigError::invalid(path, entry, hint));
             }
         }
-        let servers = entries.into_iter().filter(|entry| entry.key.starts_with(PREFIX));
-        servers.map(|entry| (entry.key, entry.value)).collect()
+        entries.into_iter().map(|entry| entry.key).filter(|key| key.starts_with(PREFIX)).collect()
     }
 
     /// The address for clients, if there is one server and its line has an address.

@@ -12,7 +12,7 @@ mod protections;
 mod tests;
 mod warnings;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::failure::Failure;
@@ -52,13 +52,11 @@ pub(crate) fn read(file: &Path) -> Result<ZooCfg, Failure> {
 
 /// The entries of a file. ZooKeeper trims keys and values.
 fn entries(file: &Path, bytes: &[u8]) -> Result<Vec<Entry>, ConfigError> {
-    let entries = properties::parse(bytes).map_err(|bad| ConfigError::escape(file, bad.line))?;
-    let trimmed = |Entry { line, key, value }: Entry| Entry {
-        line,
-        key: key.trim().to_owned(),
-        value: value.trim().to_owned(),
-    };
-    Ok(entries.into_iter().map(trimmed).collect())
+    let mut entries = properties::parse(bytes).map_err(|bad| ConfigError::escape(file, bad.line))?;
+    for Entry { key, value, .. } in &mut entries {
+        (*key, *value) = (key.trim().to_owned(), value.trim().to_owned());
+    }
+    Ok(entries)
 }
 
 impl Entry {
@@ -74,7 +72,7 @@ impl Entry {
 /// Parses the content of a file; its name is for messages.
 fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
     let mut mistakes = Vec::new();
-    let mut ignored = BTreeMap::new();
+    let mut ignored = BTreeSet::new();
     let mut given: Vec<(&SettingRow, Entry)> = Vec::new();
     let mut members = Members::default();
     let mut settings = Settings::default();
@@ -93,7 +91,7 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
                 Some(meant) => mistakes.push(ConfigError::misspelt(file, &entry, meant.key)),
                 None => {
                     members.take(file, &entry);
-                    ignored.insert(entry.key, entry.value);
+                    ignored.insert(entry.key);
                 }
             },
         }

@@ -1,16 +1,16 @@
 //! The keys of a file that have no meaning here: misspelt ones, and all others.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::protections;
 use crate::settings::{GROUPS, SettingGroup, bare};
 use crate::text::quoted;
 
-/// What deserves a warning, the likely mistakes first. Values are omitted, as some of them are secrets.
-pub(super) fn of_ignored(file: &Path, ignored: &BTreeMap<String, String>) -> Vec<String> {
+/// What deserves a warning, the likely mistakes first. Only keys, as some of the values are secrets.
+pub(super) fn of_ignored(file: &Path, ignored: &BTreeSet<String>) -> Vec<String> {
     let (mut misspelt, mut unsupported) = (vec![], vec![]);
-    for key in ignored.keys() {
+    for key in ignored {
         match (meant(key), why_ignored(key)) {
             (Some(meant), _) => misspelt.push(format!("{} (did you mean {}?)", quoted(key), meant.key)),
             (None, Some(why)) => unsupported.push(format!("{} ({why})", quoted(key))),
