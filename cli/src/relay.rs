@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use zoolet_proto::records::{ConnectResponse, SaslToken};
-use zoolet_proto::{Reply, ReplyHeader, Request, Xid, digest_md5, frame, jute};
+use zoolet_proto::{Jute as _, ReplyHeader, Request, Xid, digest_md5, frame, jute};
 
 #[cfg(feature = "tls")]
 use zoolet_tls::{ClientTls, LiveTls, Store};
@@ -260,19 +260,13 @@ async fn ask(server: &mut Box<dyn ServerStream>, xid: Xid, token: &[u8]) -> io::
     server.flush().await?;
     let answer =
         read_frame(server).await.map_err(|_| io::Error::other("SASL: the server closes the connection"))?;
-    let header: ReplyHeader = jute::parse(&answer).map_err(io::Error::other)?;
-    match header.error_code() {
-        Some(code) => {
-            Err(io::Error::other(format!("SASL: the server refuses the user or the password: {code}")))
-        }
-        None => {
-            let token = Reply::parse(zoolet_proto::OpCode::Sasl, answer.get(16..).unwrap_or_default());
-            match token.map_err(io::Error::other)? {
-                Reply::Sasl(token) => Ok(token.unwrap_or_default().to_vec()),
-                _ => Err(io::Error::other("SASL: the server answers with something else")),
-            }
-        }
+    let mut rest = &*answer;
+    let header = ReplyHeader::decode(&mut rest).map_err(io::Error::other)?;
+    if let Some(code) = header.error_code() {
+        return Err(io::Error::other(format!("SASL: the server refuses the user or the password: {code}")));
     }
+    let SaslToken(token) = jute::parse(rest).map_err(io::Error::other)?;
+    Ok(token.unwrap_or_default().to_vec())
 }
 
 async fn read_frame(stream: &mut Box<dyn ServerStream>) -> io::Result<Vec<u8>> {
