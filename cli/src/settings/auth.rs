@@ -35,22 +35,17 @@ impl AuthParts {
     /// Reads the users.
     pub(super) fn load(&mut self) -> Result<(), SettingMistake> {
         let Some(file) = &self.jaas else { return Ok(()) };
-        let shown = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(|source| SettingMistake::Jaas {
-            file: shown.clone(),
-            problem: format!("cannot be read: {source}"),
-        })?;
+        let shown = file.display();
+        let text = std::fs::read_to_string(file)
+            .map_err(|source| SettingMistake::Jaas(format!("{shown}: cannot be read: {source}")))?;
         let section = self.section.as_deref().unwrap_or(SECTION);
-        let users = SaslUsers::from_jaas(&text, section).map_err(|error| SettingMistake::Jaas {
-            file: format!("{shown}:{}", error.line),
-            problem: error.reason,
-        })?;
-        let users = users.ok_or_else(|| SettingMistake::Jaas {
-            file: shown,
-            problem: format!(
-                "no section {section}, whose users may authenticate; name another one with sasl.serverconfig, or remove the \
-                 setting to run without SASL"
-            ),
+        let users = SaslUsers::from_jaas(&text, section)
+            .map_err(|error| SettingMistake::Jaas(format!("{shown}:{}: {}", error.line, error.reason)))?;
+        let users = users.ok_or_else(|| {
+            SettingMistake::Jaas(format!(
+                "{shown}: no section {section}, whose users may authenticate; name another one with sasl.serverconfig, or \
+                 remove the setting to run without SASL"
+            ))
         })?;
         self.users = Some(match &self.super_password {
             Some(password) => users.super_password(&password.0),

@@ -287,6 +287,6 @@ pub(crate) enum SettingMistake {
     Timeouts { min: u128, max: u128 },
     #[error("{0}")]
     Together(&'static str),
-    #[error("the users of SASL: {file}: {problem}")]
-    Jaas { file: String, problem: String },
+    #[error("the users of SASL: {0}")]
+    Jaas(String),
 }
