@@ -212,22 +212,15 @@ impl Printer<'_> {
         let at = format!("{}, byte {offset}: {fault}", path.display());
         // A server that started after a torn write cuts that off, or begins a new file where it was. Nothing is lost then.
         let continued = next_file.is_some() && self.last.map(Zxid::next) == next_file;
-        match next {
-            _ if continued => warn(&format!("{at}; the next file goes on from here")),
-            Some((_, zxid)) => {
-                self.damaged = true;
-                warn(&format!("{at}; going on with transaction {zxid}"));
-            }
-            None if matches!(end, LogEnd::Torn { .. }) => {
-                warn(&format!(
-                    "{at}: the last write was not finished; unless a server is writing, the next one cuts the file here"
-                ));
-            }
-            None => {
-                self.damaged = true;
-                warn(&at);
-            }
-        }
+        self.damaged |= !continued && matches!(end, LogEnd::Damaged { .. });
+        warn(&match (end, next) {
+            _ if continued => format!("{at}; the next file goes on from here"),
+            (LogEnd::Torn { .. }, _) => format!(
+                "{at}: the last write was not finished; unless a server is writing, the next one cuts the file here"
+            ),
+            (_, Some((_, zxid))) => format!("{at}; going on with transaction {zxid}"),
+            (_, None) => at,
+        });
         next.filter(|_| !continued).map(|(offset, _)| offset)
     }
 
