@@ -97,6 +97,12 @@ struct Judged {
     took: Duration,
 }
 
+impl Judged {
+    fn has_failed(&self) -> bool {
+        self.outcome != CaseOutcome::Passed
+    }
+}
+
 impl Conform {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         if self.matrix {
@@ -242,8 +248,7 @@ impl Conform {
             let written = report.and_then(|report| fs::write(file, report));
             written.map_err(Failure::file("write", file))?;
         }
-        let has_failed = judged.iter().any(|judged| judged.outcome != CaseOutcome::Passed);
-        Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if judged.iter().any(Judged::has_failed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     /// Shows cases as they end, and returns them in their order.
@@ -260,7 +265,7 @@ impl Conform {
             let (at, one) = done
                 .map_err(|error| Failure::System { action: "run a case", source: io::Error::other(error) })?;
             let one = one?;
-            failures += u32::from(one.outcome != CaseOutcome::Passed);
+            failures += u32::from(one.has_failed());
             // What comes later may take long.
             self.show(server, &one, &mut lines)?;
             judged.insert(at, one);
@@ -340,21 +345,15 @@ fn summary(
     took: Duration,
     lines: &mut Lines,
 ) -> Result<(), Failure> {
-    let mut groups: Vec<(&str, usize, usize)> = Vec::new();
-    for Judged { case, outcome, .. } in judged {
-        if groups.last().is_none_or(|(group, ..)| *group != case.group()) {
-            groups.push((case.group(), 0, 0));
-        }
-        if let Some((_, passed, failed)) = groups.last_mut() {
-            let counted = if *outcome == CaseOutcome::Passed { passed } else { failed };
-            *counted += 1;
-        }
+    let count_failed = |judged: &[Judged]| judged.iter().filter(|judged| judged.has_failed()).count();
+    for group in judged.chunk_by(|one, next| one.case.group() == next.case.group()) {
+        let failed = count_failed(group);
+        let passed = group.len() - failed;
+        let failed = if failed > 0 { format!(", {failed} FAILED") } else { String::new() };
+        let name = group.first().map_or("", |judged| judged.case.group());
+        lines.line(&format!("{name:10} {passed:4} passed{failed}"))?;
     }
-    for (group, passed, failed) in &groups {
-        let failed = if *failed > 0 { format!(", {failed} FAILED") } else { String::new() };
-        lines.line(&format!("{group:10} {passed:4} passed{failed}"))?;
-    }
-    let failed = judged.iter().filter(|judged| judged.outcome != CaseOutcome::Passed).count();
+    let failed = count_failed(judged);
     let left_out = if left_out > 0 { format!(", {left_out} not run") } else { String::new() };
     lines.line(&format!(
         "{server}: {} cases, {} passed, {failed} failed{left_out}, in {:.1} s",
