@@ -16,6 +16,7 @@ use crate::notify::Notifier;
 use crate::runtime;
 use crate::settings::{Flags, Settings};
 use crate::signals::{ReloadSignals, Signals};
+use crate::text::counted;
 use crate::zoo_cfg;
 
 /// The arguments of `zoolet serve`.
@@ -231,8 +232,7 @@ fn loaded(report: &RecoveryReport) -> String {
         None if *replayed == 0 => return "empty".to_owned(),
         None => "no snapshot".into(),
     };
-    let plural = if *replayed == 1 { "" } else { "s" };
-    format!("{from} and {replayed} transaction{plural}, up to zxid {last_zxid}")
+    format!("{from} and {}, up to zxid {last_zxid}", counted(*replayed, "transaction"))
 }
 
 /// Waits until the server has stopped, or until a second signal.

@@ -9,12 +9,13 @@ use zoolet_storage::{
     InspectedLog, InspectedSnapshot, Inspection, LogSummary, SnapshotSummary, StorageError, inspect,
 };
 
-use super::print::{counted, file_name, time_text};
+use super::print::{file_name, time_text};
 use super::progress::Progress;
 use super::{Source, json};
 use crate::failure::Failure;
 use crate::output::Lines;
 use crate::size;
+use crate::text::counted;
 
 /// The arguments of `zoolet data inspect`.
 #[derive(Debug, clap::Args)]

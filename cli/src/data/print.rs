@@ -10,7 +10,7 @@ use zoolet_proto::{Acl, Zxid};
 use zoolet_server_core::{Owner, Txn, TxnOp, ZnodeRecord};
 
 use crate::size;
-use crate::text::quoted;
+use crate::text::{counted, quoted};
 
 /// What is printed beside the names and numbers that are always printed.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -160,12 +160,6 @@ pub(super) fn written_text(path: &Path, zxid: Zxid, znodes: u64, sessions: u64, 
 /// The name of a file without its directory.
 pub(super) fn file_name(path: &Path) -> String {
     quoted(&path.file_name().unwrap_or(path.as_os_str()).to_string_lossy())
-}
-
-/// A number of things.
-pub(super) fn counted(number: u64, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {thing}{plural}")
 }
 
 #[cfg(test)]

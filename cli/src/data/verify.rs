@@ -6,10 +6,10 @@ use zoolet_storage::disk::RealDisk;
 use zoolet_storage::verify;
 
 use super::Source;
-use super::print::counted;
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output::Lines;
+use crate::text::counted;
 
 /// The arguments of `zoolet data verify`.
 #[derive(Debug, clap::Args)]

@@ -12,6 +12,7 @@ use crate::kit::KitFailure;
 use crate::kit::reach::Reach;
 use crate::output::{Lines, warn};
 use crate::runtime;
+use crate::text::counted;
 
 /// The arguments of `zoolet replay`.
 #[derive(clap::Args)]
@@ -80,10 +81,9 @@ fn report(server: &str, replayed: &Replayed, diff: bool) -> Result<(), Failure> 
             lines.line(&format!("    replayed: {}", difference.replayed))?;
         }
     }
-    let differences = match (diff, replayed.differences.len()) {
-        (false, _) => String::new(),
-        (true, 1) => ", 1 difference".to_owned(),
-        (true, count) => format!(", {count} differences"),
+    let differences = match diff {
+        true => format!(", {}", counted(replayed.differences.len() as u64, "difference")),
+        false => String::new(),
     };
     let unexplained = match replayed.unexplained {
         0 => String::new(),
