@@ -4,7 +4,7 @@
 //! One server runs standalone. Each of several would run alone as well, so that two clients could hold the same lock at two of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::properties::Entry;
 use super::{ConfigError, entries};
@@ -12,35 +12,34 @@ use crate::settings::{ANY_ADDRESS, Written};
 
 const PREFIX: &str = "server.";
 
-/// The servers, by their keys, and the files with their lines. If a key is repeated, the last line wins.
+/// The servers, by their keys. If a key is repeated, the last line wins.
 #[derive(Debug, Default)]
-pub(crate) struct Members(BTreeMap<String, (PathBuf, Entry)>);
+pub(crate) struct Members(BTreeMap<String, Entry>);
 
 impl Members {
     /// Adds a line if its key is that of a server.
-    pub(crate) fn take(&mut self, file: &Path, entry: &Entry) {
+    pub(crate) fn take(&mut self, entry: &Entry) {
         if entry.key.starts_with(PREFIX) {
-            self.0.insert(entry.key.clone(), (file.to_owned(), entry.clone()));
+            self.0.insert(entry.key.clone(), entry.clone());
         }
     }
 
-    /// Adds the servers of a dynamic configuration file, which this line of `file` names. Returns their keys.
+    /// Adds the servers of a dynamic configuration file, which this line names. Returns their keys.
     pub(crate) fn take_dynamic(
         &mut self,
         path: &Path,
-        file: &Path,
         named: &Entry,
         mistakes: &mut Vec<ConfigError>,
     ) -> BTreeSet<String> {
-        if let Some((_, entry)) = self.0.values().next() {
+        if let Some(entry) = self.0.values().next() {
             let hint =
                 "must be in the file that dynamicConfigFile names, as ZooKeeper reads the servers from there";
-            mistakes.push(ConfigError::invalid(file, entry, hint));
+            mistakes.push(ConfigError::invalid(entry, hint));
         }
         let read = std::fs::read(path).map_err(|error| {
             // Relative to the current directory, as in ZooKeeper, and not to that of the zoo.cfg.
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            ConfigError::invalid(file, named, &format!("cannot read {}: {error}", path.display()))
+            ConfigError::invalid(named, &format!("cannot read {}: {error}", path.display()))
         });
         let entries = match read.and_then(|bytes| entries(path, &bytes)) {
             Ok(entries) => entries,
@@ -50,11 +49,11 @@ impl Members {
             }
         };
         for entry in &entries {
-            self.take(path, entry);
+            self.take(entry);
             if ![PREFIX, "group", "weight"].iter().any(|prefix| entry.key.starts_with(prefix)) {
                 let hint = "a dynamic configuration file only has lines of servers, groups and weights; ZooKeeper does not \
                             start with this one either";
-                mistakes.push(ConfigError::invalid(path, entry, hint));
+                mistakes.push(ConfigError::invalid(entry, hint));
             }
         }
         entries.into_iter().map(|entry| entry.key).filter(|key| key.starts_with(PREFIX)).collect()
@@ -66,11 +65,11 @@ impl Members {
     /// Several servers, one that is an observer, and an invalid address.
     pub(crate) fn bind(&self) -> Result<Option<String>, ConfigError> {
         let mut entries = self.0.values();
-        let Some((file, entry)) = entries.next() else { return Ok(None) };
-        if let Some((file, second)) = entries.next() {
+        let Some(entry) = entries.next() else { return Ok(None) };
+        if let Some(second) = entries.next() {
             let hint = "ensembles are not supported, and members that each run alone would each grant the same lock; see \
                         docs/graduate.md for the way back from an ensemble, then keep the line of one server";
-            return Err(ConfigError::unsupported(file, second, hint));
+            return Err(ConfigError::unsupported(second, hint));
         }
         let (server, client) = match entry.value.split_once(';') {
             Some((server, client)) => (server, Some(client.trim())),
@@ -78,22 +77,22 @@ impl Members {
         };
         if server.trim_end().to_lowercase().ends_with(":observer") {
             let hint = "an observer needs an ensemble, and ensembles are not supported; name the server a participant to run it standalone";
-            return Err(ConfigError::unsupported(file, entry, hint));
+            return Err(ConfigError::unsupported(entry, hint));
         }
         client
             .map(bind)
             .transpose()
-            .map_err(|hint| ConfigError::invalid(file, entry, &format!("after the semicolon: {hint}")))
+            .map_err(|hint| ConfigError::invalid(entry, &format!("after the semicolon: {hint}")))
     }
 
     /// Why `standaloneEnabled=false` is refused whatever servers there are: with one, ZooKeeper leads an ensemble that others can
     /// join, and with none it does not start.
-    pub(crate) fn not_standalone(&self, file: &Path, entry: &Entry) -> ConfigError {
+    pub(crate) fn not_standalone(&self, entry: &Entry) -> ConfigError {
         let servers = if self.0.is_empty() { ", and there is no server line" } else { "" };
         let hint = format!(
             "asks for an ensemble, and ensembles are not supported{servers}; remove the key to run one server standalone"
         );
-        ConfigError::unsupported(file, entry, &hint)
+        ConfigError::unsupported(entry, &hint)
     }
 }
 

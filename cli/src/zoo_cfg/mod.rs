@@ -52,7 +52,7 @@ pub(crate) fn read(file: &Path) -> Result<ZooCfg, Failure> {
 
 /// The entries of a file. ZooKeeper trims keys and values.
 fn entries(file: &Path, bytes: &[u8]) -> Result<Vec<Entry>, ConfigError> {
-    let mut entries = properties::parse(bytes).map_err(|bad| ConfigError::escape(file, bad.line))?;
+    let mut entries = properties::parse(file, bytes)?;
     for Entry { key, value, .. } in &mut entries {
         (*key, *value) = (key.trim().to_owned(), value.trim().to_owned());
     }
@@ -85,12 +85,12 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
             given.push((row, entry));
             continue;
         }
-        match protections::judge(file, &entry) {
+        match protections::judge(&entry) {
             Some(judged) => mistakes.extend(judged.err()),
             None => match warnings::meant(&entry.key).filter(|meant| meant.protects) {
-                Some(meant) => mistakes.push(ConfigError::misspelt(file, &entry, meant.key)),
+                Some(meant) => mistakes.push(ConfigError::misspelt(&entry, meant.key)),
                 None => {
-                    members.take(file, &entry);
+                    members.take(&entry);
                     ignored.insert(entry.key);
                 }
             },
@@ -102,9 +102,9 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
             before.key == row.key && row.is_same(&other.key, &entry.key) && other.value != entry.value
         };
         if let Some((_, other)) = given[..n].iter().find(is_other) {
-            mistakes.push(ConfigError::contradiction(file, entry, other));
+            mistakes.push(ConfigError::contradiction(entry, other));
         } else if let Err(hint) = (row.set)(&mut settings, Written::Key(&entry.value)) {
-            mistakes.push(ConfigError::invalid(file, entry, &hint));
+            mistakes.push(ConfigError::invalid(entry, &hint));
         }
     }
     settings.join_parts();
@@ -113,7 +113,7 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
         [("clientPort", "clientPortAddress"), ("secureClientPort", "secureClientPortAddress")]
     {
         if let (None, Some(entry)) = (line_of(port), line_of(address)) {
-            mistakes.push(ConfigError::invalid(file, entry, &format!("requires {port}")));
+            mistakes.push(ConfigError::invalid(entry, &format!("requires {port}")));
         }
     }
     mistakes.sort_by_key(|mistake| mistake.line);
@@ -128,7 +128,7 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
     warnings.extend(warnings::of_ignored(file, &ignored));
 
     if let (Some(path), Some(entry)) = (settings.parts.dynamic_file.take(), line_of("dynamicConfigFile")) {
-        let servers = members.take_dynamic(&path, file, entry, &mut mistakes);
+        let servers = members.take_dynamic(&path, entry, &mut mistakes);
         warnings.extend(warnings::of_ignored(&path, &servers));
     }
     match members.bind() {
@@ -136,9 +136,9 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
         Err(mistake) => mistakes.push(mistake),
     }
     if let (true, Some(entry)) = (settings.parts.ensemble, line_of("standaloneEnabled")) {
-        mistakes.push(members.not_standalone(file, entry));
+        mistakes.push(members.not_standalone(entry));
     }
     let needs_data_dir = given.iter().filter(|(row, _)| row.needs_data_dir);
-    let without_data_dir = needs_data_dir.map(|(_, entry)| ConfigError::no_data_dir(file, entry)).collect();
+    let without_data_dir = needs_data_dir.map(|(_, entry)| ConfigError::no_data_dir(entry)).collect();
     Ok(ZooCfg { settings, mistakes, without_data_dir, warnings })
 }

@@ -1,25 +1,29 @@
 //! Java properties files, parsed as `java.util.Properties.load` does.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use super::ConfigError;
+
 /// One key with its value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Entry {
+    pub(crate) file: Arc<Path>,
     /// The first line of the entry, counted from 1.
     pub(crate) line: usize,
     pub(crate) key: String,
     pub(crate) value: String,
 }
 
-/// A `\u` without four hexadecimal digits: the only syntax error of a properties file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BadEscape {
-    pub(crate) line: usize,
-}
-
 /// Parses the entries of a file, in its order. Bytes are characters of Latin-1, as in Java.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Entry>, BadEscape> {
+///
+/// # Errors
+/// If a `\u` lacks its four hexadecimal digits: the only syntax error of a properties file.
+pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Vec<Entry>, ConfigError> {
     // Some editors write a byte order mark, which would become part of the first key.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    logical_lines(bytes).into_iter().map(|(line, text)| entry(line, &text)).collect()
+    let file = file.into();
+    logical_lines(bytes).into_iter().map(|(line, text)| entry(&file, line, &text)).collect()
 }
 
 /// The lines without comments and blank lines, with continued lines joined, each with the number of its first line.
@@ -74,7 +78,7 @@ fn blank(byte: u8) -> bool {
 }
 
 /// Splits a line at the first `=`, `:` or blank that is not escaped. An `=` or `:` may have blanks around it.
-fn entry(line: usize, text: &[u8]) -> Result<Entry, BadEscape> {
+fn entry(file: &Arc<Path>, line: usize, text: &[u8]) -> Result<Entry, ConfigError> {
     let mut escaped = false;
     let separates = |byte: &u8| {
         let separates = !escaped && (matches!(byte, b'=' | b':') || blank(*byte));
@@ -88,8 +92,8 @@ fn entry(line: usize, text: &[u8]) -> Result<Entry, BadEscape> {
         Some(b'=' | b':') => trim_blanks(&rest[1..]),
         _ => rest,
     };
-    let unescaped = |text| unescape(text).ok_or(BadEscape { line });
-    Ok(Entry { line, key: unescaped(key)?, value: unescaped(value)? })
+    let unescaped = |text| unescape(text).ok_or_else(|| ConfigError::escape(file, line));
+    Ok(Entry { file: Arc::clone(file), line, key: unescaped(key)?, value: unescaped(value)? })
 }
 
 /// Resolves escapes; `None` if a `\u` lacks its four hexadecimal digits.
@@ -127,8 +131,12 @@ fn unescape(text: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn parsed(bytes: &[u8]) -> Result<Vec<Entry>, ConfigError> {
+        parse(Path::new("zoo.cfg"), bytes)
+    }
+
     fn read(text: &str) -> Vec<(usize, String, String)> {
-        let entries = parse(text.as_bytes()).unwrap();
+        let entries = parsed(text.as_bytes()).unwrap();
         entries.into_iter().map(|entry| (entry.line, entry.key, entry.value)).collect()
     }
 
@@ -177,14 +185,14 @@ mod tests {
     fn escapes_stand_for_characters() {
         assert_eq!(pairs(r"a=\t\n\r\f\q\\"), pair("a", "\t\n\r\x0cq\\"));
         assert_eq!(pairs(r"\u0061=\u00e9\uD83D\uDE00"), pair("a", "é😀"));
-        assert_eq!(parse(b"x=1\ndir=C:\\users"), Err(BadEscape { line: 2 }));
-        assert_eq!(parse(b"x=\\u12"), Err(BadEscape { line: 1 }));
-        assert_eq!(parse(b"x=\\u+123"), Err(BadEscape { line: 1 }));
+        assert_eq!(parsed(b"x=1\ndir=C:\\users").unwrap_err().line, 2);
+        assert_eq!(parsed(b"x=\\u12").unwrap_err().line, 1);
+        assert_eq!(parsed(b"x=\\u+123").unwrap_err().line, 1);
     }
 
     #[test]
     fn bytes_are_latin_1_and_a_byte_order_mark_is_skipped() {
-        assert_eq!(parse(b"a=\xe9").unwrap()[0].value, "é");
-        assert_eq!(parse(b"\xef\xbb\xbfa=1").unwrap()[0].key, "a");
+        assert_eq!(parsed(b"a=\xe9").unwrap()[0].value, "é");
+        assert_eq!(parsed(b"\xef\xbb\xbfa=1").unwrap()[0].key, "a");
     }
 }

@@ -1,7 +1,5 @@
 //! Keys that ask for a protection that is not there. To ignore one would leave the server open, so it is an error.
 
-use std::path::Path;
-
 use super::ConfigError;
 use super::properties::Entry;
 use crate::settings::{Written, bare};
@@ -42,15 +40,15 @@ const PROTECTIONS: &[Protection] = &[
 ];
 
 /// Why a line is refused, if it asks for a protection that is not there. `None` if no protection belongs to its key.
-pub(super) fn judge(file: &Path, entry: &Entry) -> Option<Result<(), ConfigError>> {
+pub(super) fn judge(entry: &Entry) -> Option<Result<(), ConfigError>> {
     let row = PROTECTIONS.iter().find(|row| row.key == bare(&entry.key))?;
     Some(match (row.is_asked)(&entry.value) {
         Ok(false) => Ok(()),
         Ok(true) => {
             let hint = format!("{} is not supported; remove the key to run without it", row.what);
-            Err(ConfigError::unsupported(file, entry, &hint))
+            Err(ConfigError::unsupported(entry, &hint))
         }
-        Err(hint) => Err(ConfigError::invalid(file, entry, &hint)),
+        Err(hint) => Err(ConfigError::invalid(entry, &hint)),
     })
 }
 
