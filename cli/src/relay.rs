@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once};
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
@@ -65,8 +65,8 @@ struct Target {
     tls: Option<Arc<LiveTls<ClientTls>>>,
     /// User and password.
     sasl: Option<(String, String)>,
-    /// Why it was not reached, the first time.
-    warned: OnceLock<()>,
+    /// Says why it was not reached, the first time.
+    warned: Once,
 }
 
 impl RelayArguments {
@@ -120,7 +120,7 @@ impl RelayArguments {
             #[cfg(feature = "tls")]
             tls,
             sasl,
-            warned: OnceLock::new(),
+            warned: Once::new(),
         });
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -160,9 +160,7 @@ fn password(file: &Path) -> Result<String, Failure> {
 impl Target {
     async fn relay(self: Arc<Self>, mut client: TcpStream) {
         if let Err(error) = self.try_relay(&mut client).await {
-            if self.warned.set(()).is_ok() {
-                warn(&format!("cannot use {}: {error}", self.server));
-            }
+            self.warned.call_once(|| warn(&format!("cannot use {}: {error}", self.server)));
         }
     }
 
@@ -227,7 +225,7 @@ async fn shake_hands(
     client.read_exact(&mut request[length.len()..]).await?;
     server.write_all(&request).await?;
     server.flush().await?;
-    let Ok(response) = read_frame(server).await else { return Ok(false) };
+    let Ok(response) = read_frame(server, MAX_ANSWER).await else { return Ok(false) };
     let opened = jute::parse::<ConnectResponse>(&response).is_ok_and(|response| !response.is_refusal());
     if opened {
         authenticate(server, user, password).await?;
@@ -258,8 +256,9 @@ async fn ask(server: &mut Box<dyn ServerStream>, xid: Xid, token: &[u8]) -> io::
     Request::Sasl(SaslToken(Some(token.to_vec().into()))).encode_frame(xid, &mut bytes);
     server.write_all(&bytes).await?;
     server.flush().await?;
-    let answer =
-        read_frame(server).await.map_err(|_| io::Error::other("SASL: the server closes the connection"))?;
+    let answer = read_frame(server, MAX_ANSWER)
+        .await
+        .map_err(|_| io::Error::other("SASL: the server closes the connection"))?;
     let mut rest = &*answer;
     let header = ReplyHeader::decode(&mut rest).map_err(io::Error::other)?;
     if let Some(code) = header.error_code() {
@@ -269,9 +268,13 @@ async fn ask(server: &mut Box<dyn ServerStream>, xid: Xid, token: &[u8]) -> io::
     Ok(token.unwrap_or_default().to_vec())
 }
 
-async fn read_frame(stream: &mut Box<dyn ServerStream>) -> io::Result<Vec<u8>> {
-    let size = usize::try_from(stream.read_i32().await?).ok().filter(|size| *size <= MAX_ANSWER);
-    let mut payload = vec![0; size.ok_or_else(|| io::Error::other("an answer that is too long"))?];
+/// Reads a frame, and returns it without its length. One that is longer than `longest` is invalid data.
+pub(crate) async fn read_frame(stream: &mut (impl AsyncRead + Unpin), longest: usize) -> io::Result<Vec<u8>> {
+    let len = stream.read_u32().await? as usize;
+    if len > longest {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {len} bytes")));
+    }
+    let mut payload = vec![0; len];
     stream.read_exact(&mut payload).await?;
     Ok(payload)
 }

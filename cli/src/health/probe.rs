@@ -11,12 +11,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout_at;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
-use zoolet_proto::{Request, SessionId, Xid, Zxid, frame, jute};
+use zoolet_proto::{Request, SessionId, Xid, Zxid, jute};
 
+use crate::relay;
 use crate::text::quoted;
 
 /// The longest answer that is read. A real one has a few hundred bytes.
-const LONGEST: u64 = 16 << 10;
+const LONGEST: usize = 16 << 10;
 
 /// The session timeout that is asked for. The session is closed at once.
 const SESSION_TIMEOUT: i32 = 4_000;
@@ -70,7 +71,7 @@ async fn word(address: &str) -> Result<String, Trouble> {
     let mut stream = TcpStream::connect(address).await.map_err(Trouble::Connect)?;
     stream.write_all(b"srvr").await.map_err(Trouble::Lost)?;
     let mut answer = Vec::new();
-    match stream.take(LONGEST).read_to_end(&mut answer).await {
+    match stream.take(LONGEST as u64).read_to_end(&mut answer).await {
         // A server that knows no such word resets the connection.
         Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(Trouble::Lost(error)),
         _ => Ok(String::from_utf8_lossy(&answer).into_owned()),
@@ -112,19 +113,11 @@ async fn ping(address: &str) -> Result<Serving, Trouble> {
 }
 
 async fn read_frame(stream: &mut TcpStream) -> Result<Vec<u8>, Trouble> {
-    let mut prefix = [0; frame::PREFIX];
-    let lost = |error: io::Error| match error.kind() {
+    relay::read_frame(stream, LONGEST).await.map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Trouble::Silent,
+        io::ErrorKind::InvalidData => Trouble::Foreign(error.to_string()),
         _ => Trouble::Lost(error),
-    };
-    stream.read_exact(&mut prefix).await.map_err(lost)?;
-    let len = u32::from_be_bytes(prefix);
-    if u64::from(len) > LONGEST {
-        return Err(Trouble::Foreign(format!("a frame of {len} bytes")));
-    }
-    let mut frame = vec![0; len as usize];
-    stream.read_exact(&mut frame).await.map_err(lost)?;
-    Ok(frame)
+    })
 }
 
 impl Serving {
