@@ -116,21 +116,18 @@ impl Machine {
             .chain(self.dirs.values().filter_map(|dir| dir.first_change()))
             .min()
             .unwrap_or(self.steps);
-        let moment = |rng: &mut SmallRng| Survival::UpTo(rng.random_range(first..=self.steps));
-        // Half of the power losses treat all files alike, as the seed would hardly ever do by chance.
-        let whole = match rng.random_range(0..8) {
-            0 => Some(Survival::Nothing),
-            1 => Some(Survival::Everything),
-            2 => Some(moment(&mut rng)),
-            3 => Some(Survival::Torn),
-            _ => None,
+        let kind = |number, rng: &mut SmallRng| match number {
+            0 => Survival::Nothing,
+            1 => Survival::Everything,
+            2 => Survival::UpTo(rng.random_range(first..=self.steps)),
+            _ => Survival::Torn,
         };
-        let draw = |rng: &mut SmallRng| match (whole, rng.random_range(0..6)) {
-            (Some(whole), _) => whole,
-            (None, 0) => Survival::Nothing,
-            (None, 1) => Survival::Everything,
-            (None, 2) => moment(rng),
-            (None, _) => Survival::Torn,
+        // Half of the power losses treat all files alike, as the seed would hardly ever do by chance.
+        let number = rng.random_range(0..8);
+        let whole = (number < 4).then(|| kind(number, &mut rng));
+        let draw = |rng: &mut SmallRng| {
+            let number = rng.random_range(0..6);
+            whole.unwrap_or_else(|| kind(number, rng))
         };
         let before = self.allocated();
         for file in self.files.values_mut() {
