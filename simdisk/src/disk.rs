@@ -1,18 +1,13 @@
 //! [`SimulatedDisk`]: a disk in memory that loses power, fails and lies on demand.
 
-use std::any::Any;
 use std::fmt;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use zoolet_storage::disk::{DirLock, Disk, DiskEntry, DiskFile};
 
 use crate::fault::{DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, FiredDiskFault};
 use crate::machine::Machine;
-use crate::open_file::OpenFile;
 
-/// A disk in memory, for tests. It keeps exactly what [`Disk`] promises, and of the rest what a seed says.
+/// A disk in memory, for tests. It keeps exactly what [`Disk`](zoolet_storage::disk::Disk) promises, and of the rest what a seed says.
 ///
 /// **What a power loss takes.** Unsynced pages of 4 KiB are lost, kept or torn independently of one another, in sectors of 512 bytes,
 /// each with any content that it had since the last sync. The length of a file is any that it had since then. Of the unsynced changes of
@@ -145,41 +140,11 @@ impl SimulatedDisk {
         self.machine().free = bytes;
     }
 
-    /// Flips a bit of a file, on disk and in what is read.
-    ///
-    /// # Errors
-    /// There is no such file, or it is shorter.
-    pub fn flip(&self, path: impl AsRef<Path>, offset: u64, bit: u8) -> io::Result<()> {
-        self.machine().flip(path.as_ref(), offset, bit)
-    }
-
-    /// The whole content of a file, as a process sees it.
-    ///
-    /// # Errors
-    /// There is no such file.
-    pub fn read(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-        self.machine().read(path.as_ref())
-    }
-
-    /// Puts a file on the disk as if it had been there for long: durable, with its directories. It is not a step, and no fault
-    /// matches it.
-    ///
-    /// # Errors
-    /// A directory is in the way, or a file where a directory must be.
-    pub fn write(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-        self.machine().write(path.as_ref(), bytes.as_ref())
-    }
-
-    /// All directories and files, a line each, with what of them is not durable: for the messages of failing tests.
-    pub fn tree(&self) -> String {
-        self.machine().tree()
-    }
-
     fn running(machine: Machine) -> Self {
         Self { process: machine.process, machine: Arc::new(Mutex::new(machine)) }
     }
 
-    fn machine(&self) -> MutexGuard<'_, Machine> {
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -202,10 +167,6 @@ impl SimulatedDisk {
             give_back(&mut machine);
         }
     }
-
-    fn opened(&self, file: u64, is_writable: bool) -> Box<dyn DiskFile> {
-        Box::new(OpenFile { disk: self.clone(), file, is_writable })
-    }
 }
 
 impl fmt::Debug for SimulatedDisk {
@@ -214,70 +175,12 @@ impl fmt::Debug for SimulatedDisk {
     }
 }
 
-impl Disk for SimulatedDisk {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.running_process()?.create_dir(dir)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
-        self.running_process()?.list(dir)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let file = self.running_process()?.open(path)?;
-        Ok(self.opened(file, false))
-    }
-
-    fn open_to_write(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let file = self.running_process()?.open(path)?;
-        Ok(self.opened(file, true))
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let file = self.running_process()?.create(path)?;
-        Ok(self.opened(file, true))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.running_process()?.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.running_process()?.remove(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.running_process()?.sync_dir(dir)
-    }
-
-    fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>> {
-        let Some(dir) = self.running_process()?.lock_dir(dir)? else { return Ok(None) };
-        Ok(Some(Box::new(Locked { disk: self.clone(), dir })))
-    }
-
-    fn blocks(&self) -> bool {
-        false
-    }
-
-    fn as_any(&self) -> Option<&dyn Any> {
-        Some(self)
-    }
-}
-
-/// The lock of a directory.
-struct Locked {
-    disk: SimulatedDisk,
-    dir: u64,
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        self.disk.of_process(|machine| _ = machine.locked.remove(&self.dir));
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use zoolet_storage::disk::Disk as _;
+
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a test sees and changes of a [`Machine`] without being one of its processes.
+//! What a test sees and changes of a disk without being one of its processes.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
@@ -6,66 +6,89 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::directory::NameTarget;
+use crate::disk::SimulatedDisk;
 use crate::file::FileState;
 use crate::machine::{File, Machine, ROOT, components};
 
-impl Machine {
-    pub(crate) fn flip(&mut self, path: &Path, offset: u64, bit: u8) -> io::Result<()> {
-        let file = self.file(path)?;
-        if offset >= self.files[&file].state.len() {
+impl SimulatedDisk {
+    /// Flips a bit of a file, on disk and in what is read.
+    ///
+    /// # Errors
+    /// There is no such file, or it is shorter.
+    pub fn flip(&self, path: impl AsRef<Path>, offset: u64, bit: u8) -> io::Result<()> {
+        let mut machine = self.machine();
+        let file = machine.file(path.as_ref())?;
+        if offset >= machine.files[&file].state.len() {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        self.file_mut(file).state.flip(offset, bit);
+        machine.file_mut(file).state.flip(offset, bit);
         Ok(())
     }
 
-    pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let state = &self.files[&self.file(path)?].state;
+    /// The whole content of a file, as a process sees it.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub fn read(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        let machine = self.machine();
+        let state = &machine.files[&machine.file(path.as_ref())?].state;
         let mut bytes = vec![0; state.len() as usize];
         state.read(&mut bytes, 0);
         Ok(bytes)
     }
 
-    pub(crate) fn write(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut names = components(path)?;
+    /// Puts a file on the disk as if it had been there for long: durable, with its directories. It is not a step, and no fault
+    /// matches it.
+    ///
+    /// # Errors
+    /// A directory is in the way, or a file where a directory must be.
+    pub fn write(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        let mut machine = self.machine();
+        let mut names = components(path.as_ref())?;
         let name = names.pop().ok_or(ErrorKind::IsADirectory)?;
         let mut dir = ROOT;
         for name in names {
-            dir = match self.dirs[&dir].get(&name) {
+            dir = match machine.dirs[&dir].get(&name) {
                 Some(NameTarget::File(_)) => return Err(ErrorKind::NotADirectory.into()),
                 Some(NameTarget::Dir(below)) => below,
                 None => {
-                    let id = self.next_id();
-                    self.dirs.insert(id, Arc::default());
-                    self.dir_mut(dir).insert_durable(name, NameTarget::Dir(id));
+                    let id = machine.next_id();
+                    machine.dirs.insert(id, Arc::default());
+                    machine.dir_mut(dir).insert_durable(name, NameTarget::Dir(id));
                     id
                 }
             };
         }
-        if let Some(NameTarget::Dir(_)) = self.dirs[&dir].get(&name) {
+        if let Some(NameTarget::Dir(_)) = machine.dirs[&dir].get(&name) {
             return Err(ErrorKind::IsADirectory.into());
         }
-        let id = self.next_id();
-        let file = File { name: name.clone(), state: FileState::durable(bytes), handles: 0 };
-        self.files.insert(id, Arc::new(file));
-        self.dir_mut(dir).insert_durable(name, NameTarget::File(id));
+        let id = machine.next_id();
+        let file = File { name: name.clone(), state: FileState::durable(bytes.as_ref()), handles: 0 };
+        machine.files.insert(id, Arc::new(file));
+        machine.dir_mut(dir).insert_durable(name, NameTarget::File(id));
         Ok(())
     }
 
-    pub(crate) fn tree(&self) -> String {
+    /// All directories and files, a line each, with what of them is not durable: for the messages of failing tests.
+    pub fn tree(&self) -> String {
         let mut lines = String::new();
-        self.write_tree(&mut lines, ROOT, 0);
+        self.machine().write_tree(&mut lines, ROOT, 0);
         lines
     }
+}
 
+impl Machine {
     fn write_tree(&self, lines: &mut String, dir: u64, depth: usize) {
         let indent = "  ".repeat(depth);
         let dir = &self.dirs[&dir];
         for (name, target) in dir.names() {
             let unsynced = if dir.is_durable(name) { "" } else { ", name not synced" };
             let name = name.to_string_lossy();
-            _ = match target {
-                NameTarget::Dir(_) => writeln!(lines, "{indent}{name}/{unsynced}"),
+            match target {
+                NameTarget::Dir(below) => {
+                    _ = writeln!(lines, "{indent}{name}/{unsynced}");
+                    self.write_tree(lines, below, depth + 1);
+                }
                 NameTarget::File(file) => {
                     let state = &self.files[&file].state;
                     let (len, durable, dirty) = (state.len(), state.durable_len(), state.dirty_pages());
@@ -73,11 +96,8 @@ impl Machine {
                         if len == durable { String::new() } else { format!(", {durable} of them synced") };
                     let dirty =
                         if dirty == 0 { String::new() } else { format!(", {dirty} pages not synced") };
-                    writeln!(lines, "{indent}{name}: {len} bytes{shorter}{dirty}{unsynced}")
+                    _ = writeln!(lines, "{indent}{name}: {len} bytes{shorter}{dirty}{unsynced}");
                 }
-            };
-            if let NameTarget::Dir(below) = target {
-                self.write_tree(lines, below, depth + 1);
             }
         }
         for name in dir.unsynced_removals() {
