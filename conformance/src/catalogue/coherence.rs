@@ -20,7 +20,7 @@ impl Coherence {
         match &step.action {
             Action::Send(draft, expected) => {
                 *unanswered += usize::from(expected.is_none());
-                draft.names().try_for_each(|name| self.must_know(name))?;
+                draft.names().into_iter().try_for_each(|name| self.must_know(name))?;
                 expected.iter().try_for_each(|expected| self.read(expected))
             }
             Action::Reply(expected) => {
@@ -32,7 +32,7 @@ impl Coherence {
             Action::Event(expected) => self.read(expected),
             Action::Open(draft, expected) => {
                 *unanswered = 0;
-                draft.names().try_for_each(|name| self.must_know(name))?;
+                draft.names().into_iter().try_for_each(|name| self.must_know(name))?;
                 self.read(expected)
             }
             Action::Drop | Action::Ended => {

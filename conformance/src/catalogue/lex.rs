@@ -114,12 +114,9 @@ impl Cursor {
         }
     }
 
-    /// Whether `name=` comes next, which is read then.
-    pub(crate) fn take_key(&mut self, name: &str) -> bool {
-        let is_there =
-            matches!(&self.tokens[self.at..], [Token::Word(word), Token::Sign('='), ..] if word == name);
-        self.at += if is_there { 2 } else { 0 };
-        is_there
+    /// Whether `name=` comes next.
+    pub(crate) fn has_key(&self, name: &str) -> bool {
+        matches!(&self.tokens[self.at..], [Token::Word(word), Token::Sign('='), ..] if word == name)
     }
 
     pub(crate) fn word(&mut self, what: &str) -> Result<String, String> {
@@ -163,7 +160,12 @@ impl Cursor {
     }
 
     pub(crate) fn take_sign(&mut self, sign: char) -> bool {
-        let is_there = self.peek() == Some(&Token::Sign(sign));
+        self.take_token(&Token::Sign(sign))
+    }
+
+    /// Whether this token comes next, which is read then.
+    pub(crate) fn take_token(&mut self, token: &Token) -> bool {
+        let is_there = self.peek() == Some(token);
         self.at += usize::from(is_there);
         is_there
     }

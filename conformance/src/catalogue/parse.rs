@@ -134,11 +134,7 @@ fn step(line: &str) -> Result<Step, String> {
 
 /// `-> ok path=~/n`, or success if it is not there.
 fn expected(cursor: &mut Cursor) -> Result<Patterns, String> {
-    if cursor.peek() != Some(&Token::Arrow) {
-        return Ok(Patterns::ok());
-    }
-    cursor.skip();
-    patterns(cursor)
+    if cursor.take_token(&Token::Arrow) { patterns(cursor) } else { Ok(Patterns::ok()) }
 }
 
 /// `ok path=~/n`: the result, and fields.

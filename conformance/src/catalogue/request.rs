@@ -2,8 +2,6 @@
 //!
 //! Bodies are encoded here and not by `zoolet-proto`, so that fields can be null or out of range, and so that a mistake there is found.
 
-use std::iter;
-
 use bytes::{BufMut, BytesMut};
 
 use crate::catalogue::lex::{Cursor, Token};
@@ -11,16 +9,15 @@ use crate::catalogue::pattern::Names;
 use crate::wire::acl;
 use crate::wire::encoding::{put_bytes, put_count};
 use crate::wire::fields::{Value, with_root};
-use crate::wire::operations::{
-    AUTH, FieldDefault, HANDSHAKE, Kind, MULTI, MULTI_READ, OPERATIONS, OperationRow, operation_name,
-};
+use crate::wire::operations::{AUTH, HANDSHAKE, Kind, OPERATIONS, OperationRow, RAW, operation};
 
 /// A request before the names and paths in it are known.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) code: i32,
     pub(crate) xid: Option<i32>,
-    body: Body,
+    /// The fields of the body, in the order of the wire.
+    fields: Vec<(Kind, Argument)>,
     /// What is done to the bytes of the body.
     damage: Vec<Damage>,
 }
@@ -36,16 +33,8 @@ enum Damage {
     Extra(usize),
 }
 
-#[derive(Debug, Clone)]
-enum Body {
-    Fields(Vec<(Kind, Argument)>),
-    Parts(Vec<Draft>),
-    /// Bytes as they are.
-    Raw(Vec<u8>),
-}
-
 /// The value of a field.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum Argument {
     Null,
     Number(i64),
@@ -53,6 +42,7 @@ enum Argument {
     Named(String),
     Bytes(Vec<u8>),
     List(Vec<Vec<u8>>),
+    Parts(Vec<Draft>),
 }
 
 const PING: i32 = 11;
@@ -69,50 +59,28 @@ impl Draft {
 
     /// The same after the name of the operation.
     pub(crate) fn of_operation(name: &str, cursor: &mut Cursor) -> Result<Self, String> {
-        match name {
-            "multi" => Self::whole(MULTI, Body::Parts(parts(cursor)?), cursor),
-            "multiRead" => Self::whole(MULTI_READ, Body::Parts(parts(cursor)?), cursor),
-            "raw" => {
-                let code = cursor.word("an opcode")?;
-                let code = code.parse().map_err(|_| format!("`{code}` is not an opcode"))?;
-                let body = Body::Raw(cursor.text("the bytes of the body, in quotes")?);
-                Self::whole(code, body, cursor)
-            }
-            _ => {
-                let operation = OPERATIONS.iter().find(|operation| operation.name == name);
-                let unknown = || {
-                    let known: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
-                    let known = known.join(", ");
-                    format!("`{name}` is not an operation; known are multi, multiRead, raw, {known}")
-                };
-                Self::of(operation.ok_or_else(unknown)?, cursor)
-            }
+        if name == "raw" {
+            let code = cursor.word("an opcode")?;
+            let code = code.parse().map_err(|_| format!("`{code}` is not an opcode"))?;
+            return Self::of(&OperationRow { name: "raw", code, fields: RAW }, cursor);
         }
+        let operation = OPERATIONS.iter().find(|operation| operation.name == name);
+        let unknown = || {
+            let known: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
+            format!("`{name}` is not an operation; known are raw, {}", known.join(", "))
+        };
+        Self::of(operation.ok_or_else(unknown)?, cursor)
     }
 
     /// Reads what is said of a handshake up to `->` or the end: its fields, or bytes that are sent in its place.
     pub(crate) fn handshake(cursor: &mut Cursor) -> Result<Self, String> {
-        if cursor.take_key("bytes") {
-            let body = Body::Raw(cursor.text("bytes in quotes")?);
-            return Self::whole(HANDSHAKE.code, body, cursor);
-        }
-        Self::of(&HANDSHAKE, cursor)
+        let fields = if cursor.has_key("bytes") { RAW } else { HANDSHAKE.fields };
+        Self::of(&OperationRow { fields, ..HANDSHAKE }, cursor)
     }
 
     /// Whether its bytes are sent as they are.
     pub(crate) fn is_raw(&self) -> bool {
-        matches!(self.body, Body::Raw(_))
-    }
-
-    /// A request of which only the xid and the damage are left to be read.
-    fn whole(code: i32, body: Body, cursor: &mut Cursor) -> Result<Self, String> {
-        let mut draft = Self { code, xid: None, body, damage: Vec::new() };
-        while let Some(name) = cursor.key() {
-            if !draft.take_change(&name, cursor)? {
-                return Err(format!("it has no `{name}`"));
-            }
-        }
-        Ok(draft)
+        matches!(self.fields[..], [(Kind::Raw, _)])
     }
 
     /// Reads another xid, or damage to the body. False if `name` is neither.
@@ -130,8 +98,7 @@ impl Draft {
 
     /// Reads the fields of an operation: by name, by a word that stands for a flag, or else the first one that is not given yet.
     fn of(operation: &OperationRow, cursor: &mut Cursor) -> Result<Self, String> {
-        let body = Body::Fields(Vec::new());
-        let mut draft = Self { code: operation.code, xid: None, body, damage: Vec::new() };
+        let mut draft = Self { code: operation.code, xid: None, fields: Vec::new(), damage: Vec::new() };
         let mut given: Vec<Option<Argument>> = vec![None; operation.fields.len()];
         let field = |at: usize, cursor: &mut Cursor| {
             let (name, kind, _) = operation.fields[at];
@@ -167,35 +134,37 @@ impl Draft {
         }
         let mut fields = Vec::new();
         for ((name, kind, default), given) in operation.fields.iter().zip(given) {
-            let argument = given.or_else(|| default_argument(*default));
-            let argument = argument.ok_or_else(|| format!("{} requires `{name}`", operation.name))?;
+            let argument = match (given, default) {
+                (Some(given), _) => given,
+                (None, Some(default)) => argument(*kind, &mut Cursor::new(default)?)?,
+                (None, None) => return Err(format!("{} requires `{name}`", operation.name)),
+            };
             fields.push((*kind, argument));
         }
-        draft.body = Body::Fields(operation.wire_order().map(|at| fields[at].clone()).collect());
+        draft.fields = operation.wire_order().map(|at| fields[at].clone()).collect();
         Ok(draft)
     }
 
     /// The name of the operation; `unknown` if the opcode has none.
     pub(crate) fn operation(&self) -> &'static str {
-        operation_name(self.code).unwrap_or("unknown")
+        operation(self.code).map_or("unknown", |operation| operation.name)
     }
 
     /// The names of values that it has.
-    pub(crate) fn names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
-        match &self.body {
-            Body::Fields(fields) => Box::new(fields.iter().filter_map(|(_, argument)| match argument {
-                Argument::Named(name) => Some(name.as_str()),
-                _ => None,
-            })),
-            Body::Parts(parts) => Box::new(parts.iter().flat_map(Self::names)),
-            Body::Raw(_) => Box::new(iter::empty()),
-        }
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let arguments = self.fields.iter().map(|(_, argument)| argument);
+        let names = arguments.flat_map(|argument| match argument {
+            Argument::Named(name) => vec![name.as_str()],
+            Argument::Parts(parts) => parts.iter().flat_map(Self::names).collect(),
+            _ => Vec::new(),
+        });
+        names.collect()
     }
 
     /// The parts of a multi.
     pub(crate) fn parts(&self) -> &[Self] {
-        match &self.body {
-            Body::Parts(parts) => parts,
+        match &self.fields[..] {
+            [(_, Argument::Parts(parts))] => parts,
             _ => &[],
         }
     }
@@ -212,20 +181,8 @@ impl Draft {
     /// Appends the body. Paths that begin with `~` are below `root`.
     pub(crate) fn encode(&self, root: &str, names: &Names, out: &mut BytesMut) -> Result<(), String> {
         let start = out.len();
-        match &self.body {
-            Body::Raw(bytes) => out.put_slice(bytes),
-            Body::Parts(parts) => {
-                for part in parts {
-                    header(part.code, false, out);
-                    part.encode(root, names, out)?;
-                }
-                header(-1, true, out);
-            }
-            Body::Fields(fields) => {
-                for (kind, argument) in fields {
-                    put(*kind, argument, root, names, out)?;
-                }
-            }
+        for (kind, argument) in &self.fields {
+            put(*kind, argument, root, names, out)?;
         }
         self.damage.iter().for_each(|damage| damage.apply(start, out));
         Ok(())
@@ -238,17 +195,6 @@ fn flag(token: &Token, place: impl Fn(&str) -> Option<usize>) -> Option<(usize, 
     match FLAGS.iter().find(|(name, _)| name == word) {
         Some((_, bit)) => Some((place("flags")?, *bit)),
         None => Some((place("watch").filter(|_| word == "watch")?, 1)),
-    }
-}
-
-fn default_argument(default: FieldDefault) -> Option<Argument> {
-    match default {
-        FieldDefault::Required => None,
-        FieldDefault::Number(number) => Some(Argument::Number(number)),
-        FieldDefault::Bytes(bytes) => Some(Argument::Bytes(bytes.to_vec())),
-        FieldDefault::Empty => Some(Argument::List(Vec::new())),
-        FieldDefault::Null => Some(Argument::Null),
-        FieldDefault::Open => Some(Argument::List(vec![b"world:anyone:cdrwa".to_vec()])),
     }
 }
 
@@ -303,11 +249,10 @@ fn parts(cursor: &mut Cursor) -> Result<Vec<Draft>, String> {
 }
 
 fn argument(kind: Kind, cursor: &mut Cursor) -> Result<Argument, String> {
-    if cursor.peek() == Some(&Token::Word("null".to_owned())) {
-        cursor.skip();
-        return Ok(Argument::Null);
-    }
     match kind {
+        Kind::Parts => parts(cursor).map(Argument::Parts),
+        Kind::Raw => cursor.text("bytes in quotes").map(Argument::Bytes),
+        _ if cursor.take_token(&Token::Word("null".to_owned())) => Ok(Argument::Null),
         Kind::Text | Kind::Data | Kind::Secret => match cursor.peek() {
             Some(Token::Word(word)) if word.starts_with('$') => {
                 let name = word[1..].to_owned();
@@ -352,6 +297,14 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
         (Kind::Long, argument) => out.put_i64(number(argument)?),
         (Kind::OptionalBool, Argument::Null) => {}
         (Kind::Bool | Kind::OptionalBool, argument) => out.put_u8(u8::from(number(argument)? != 0)),
+        (Kind::Raw, Argument::Bytes(bytes)) => out.put_slice(bytes),
+        (Kind::Parts, Argument::Parts(parts)) => {
+            for part in parts {
+                header(part.code, false, out);
+                part.encode(root, names, out)?;
+            }
+            header(-1, true, out);
+        }
         (_, Argument::Null) => out.put_i32(-1),
         (Kind::Text, Argument::Bytes(bytes)) => put_bytes(&with_root(bytes, root), out),
         (Kind::Data | Kind::Secret, Argument::Bytes(bytes)) => put_bytes(bytes, out),
@@ -380,9 +333,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use bytes::Bytes;
-    use zoolet_proto::{Incoming, OpCode};
+    use zoolet_proto::records::ConnectRequest;
+    use zoolet_proto::{Incoming, OpCode, jute};
 
     use super::*;
+    use crate::wire::connection::{NO_SESSION, SESSION_TIMEOUT};
     use crate::wire::fields::show;
     use crate::wire::requests::of_incoming;
 
@@ -447,10 +402,20 @@ mod tests {
     }
 
     #[test]
+    fn a_handshake_asks_for_what_any_new_session_asks_for() {
+        let mut bytes = BytesMut::new();
+        let draft = Draft::handshake(&mut Cursor::new("").unwrap()).unwrap();
+        draft.encode("/root", &Names::new(), &mut bytes).unwrap();
+        let request: ConnectRequest = jute::parse(&bytes).unwrap();
+        assert_eq!(request.timeout, SESSION_TIMEOUT);
+        assert_eq!((request.session.0, request.password.unwrap()), NO_SESSION);
+    }
+
+    #[test]
     fn cases_can_name_every_operation_by_its_opcode() {
         for op in OpCode::ALL {
-            assert_eq!(operation_name(op.code()), Some(op.name()));
+            assert_eq!(operation(op.code()).map(|operation| operation.name), Some(op.name()));
         }
-        assert_eq!(OPERATIONS.len() + 2, OpCode::ALL.len(), "multi and multiRead are not in the table");
+        assert_eq!(OPERATIONS.len(), OpCode::ALL.len());
     }
 }

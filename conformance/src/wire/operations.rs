@@ -1,13 +1,6 @@
 //! [`OPERATIONS`]: the operations that cases can name, with their fields. How a case writes a request and how a request is
 //! printed follow from it.
 
-use zoolet_proto::records::PASSWORD_LEN;
-
-use crate::wire::connection::SESSION_TIMEOUT;
-
-/// The operations that have parts, each of which is an operation.
-pub(crate) const MULTI: i32 = 14;
-pub(crate) const MULTI_READ: i32 = 22;
 pub(crate) const AUTH: i32 = 100;
 
 /// How a field is encoded.
@@ -24,47 +17,44 @@ pub(crate) enum Kind {
     OptionalBool,
     Acl,
     Texts,
+    /// The operations of a multi.
+    Parts,
+    /// All bytes of the body.
+    Raw,
 }
 
-/// An operation that cases can name: its opcode, and its fields with what they are if they are left out.
+/// An operation that cases can name: its opcode, and its fields.
 pub(crate) struct OperationRow {
     pub(crate) name: &'static str,
     pub(crate) code: i32,
     pub(crate) fields: &'static [Field],
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum FieldDefault {
-    Required,
-    Number(i64),
-    Bytes(&'static [u8]),
-    Empty,
-    Null,
-    /// Everybody may do everything.
-    Open,
-}
+/// A field of an operation: its name, how it is encoded, and what it is if it is left out, as a case would write it; none if it may
+/// not be left out.
+type Field = (&'static str, Kind, Option<&'static str>);
 
-const PATH: Field = required("path", Kind::Text);
-const DATA: Field = ("data", Kind::Data, FieldDefault::Bytes(b""));
-const ACL: Field = ("acl", Kind::Acl, FieldDefault::Open);
-const VERSION: Field = int("version", -1);
-const WATCH: Field = ("watch", Kind::Bool, FieldDefault::Number(0));
-const SINCE: Field = required("since", Kind::Long);
+const PATH: Field = ("path", Kind::Text, None);
+const DATA: Field = ("data", Kind::Data, Some("\"\""));
+const ACL: Field = ("acl", Kind::Acl, Some("[world:anyone:cdrwa]"));
+const VERSION: Field = int("version", "-1");
+const WATCH: Field = ("watch", Kind::Bool, Some("0"));
+const SINCE: Field = ("since", Kind::Long, None);
+/// Printed in the place of the results in a reply.
+const PARTS: Field = ("results", Kind::Parts, None);
+const NO_PASSWORD: &str = r#""\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00""#;
 
-const fn required(name: &'static str, kind: Kind) -> Field {
-    (name, kind, FieldDefault::Required)
+const fn int(name: &'static str, default: &'static str) -> Field {
+    (name, Kind::Int, Some(default))
 }
-const fn int(name: &'static str, default: i64) -> Field {
-    (name, Kind::Int, FieldDefault::Number(default))
-}
-const fn long(name: &'static str, default: i64) -> Field {
-    (name, Kind::Long, FieldDefault::Number(default))
+const fn long(name: &'static str, default: &'static str) -> Field {
+    (name, Kind::Long, Some(default))
 }
 const fn texts(name: &'static str) -> Field {
-    (name, Kind::Texts, FieldDefault::Empty)
+    (name, Kind::Texts, Some("[]"))
 }
 const fn text(name: &'static str) -> Field {
-    (name, Kind::Text, FieldDefault::Null)
+    (name, Kind::Text, Some("null"))
 }
 
 const fn row(name: &'static str, code: i32, fields: &'static [Field]) -> OperationRow {
@@ -76,21 +66,24 @@ pub(crate) const HANDSHAKE: OperationRow = OperationRow {
     name: "open",
     code: 0,
     fields: &[
-        int("protocol", 0),
-        long("lastZxid", 0),
-        int("timeout", SESSION_TIMEOUT as i64),
-        long("session", 0),
-        ("password", Kind::Secret, FieldDefault::Bytes(&[0; PASSWORD_LEN])),
-        ("readOnly", Kind::OptionalBool, FieldDefault::Number(0)),
+        int("protocol", "0"),
+        long("lastZxid", "0"),
+        int("timeout", "30000"),
+        long("session", "0"),
+        ("password", Kind::Secret, Some(NO_PASSWORD)),
+        ("readOnly", Kind::OptionalBool, Some("0")),
     ],
 };
 
+/// Bytes in the place of a body, or of a handshake.
+pub(crate) const RAW: &[Field] = &[("bytes", Kind::Raw, None)];
+
 /// What an operation is called, its opcode, and its fields in the order of the wire.
 pub(crate) const OPERATIONS: &[OperationRow] = &[
-    row("create", 1, &[PATH, DATA, ACL, int("flags", 0)]),
-    row("create2", 15, &[PATH, DATA, ACL, int("flags", 0)]),
-    row("createContainer", 19, &[PATH, DATA, ACL, int("flags", 4)]),
-    row("createTTL", 21, &[PATH, DATA, ACL, int("flags", 5), long("ttl", 1000)]),
+    row("create", 1, &[PATH, DATA, ACL, int("flags", "0")]),
+    row("create2", 15, &[PATH, DATA, ACL, int("flags", "0")]),
+    row("createContainer", 19, &[PATH, DATA, ACL, int("flags", "4")]),
+    row("createTTL", 21, &[PATH, DATA, ACL, int("flags", "5"), long("ttl", "1000")]),
     row("delete", 2, &[PATH, VERSION]),
     row("deleteContainer", 20, &[PATH]),
     row("exists", 3, &[PATH, WATCH]),
@@ -104,26 +97,25 @@ pub(crate) const OPERATIONS: &[OperationRow] = &[
     row("getEphemerals", 103, &[text("prefix")]),
     row("sync", 9, &[PATH]),
     row("check", 13, &[PATH, VERSION]),
+    row("multi", 14, &[PARTS]),
+    row("multiRead", 22, &[PARTS]),
     row("ping", 11, &[]),
     row("whoAmI", 107, &[]),
     row("closeSession", -11, &[]),
-    row("createSession", -10, &[required("timeout", Kind::Int)]),
-    row("addWatch", 106, &[PATH, int("mode", 0)]),
-    row("checkWatches", 17, &[PATH, int("kind", 3)]),
-    row("removeWatches", 18, &[PATH, int("kind", 3)]),
+    row("createSession", -10, &[("timeout", Kind::Int, None)]),
+    row("addWatch", 106, &[PATH, int("mode", "0")]),
+    row("checkWatches", 17, &[PATH, int("kind", "3")]),
+    row("removeWatches", 18, &[PATH, int("kind", "3")]),
     row("setWatches", 101, &[SINCE, texts("data"), texts("exist"), texts("child")]),
     row(
         "setWatches2",
         105,
         &[SINCE, texts("data"), texts("exist"), texts("child"), texts("persistent"), texts("recursive")],
     ),
-    row("auth", 100, &[required("scheme", Kind::Text), required("auth", Kind::Secret), int("kind", 0)]),
-    row("sasl", 102, &[required("token", Kind::Data)]),
-    row("reconfig", 16, &[text("joining"), text("leaving"), text("members"), long("config", -1)]),
+    row("auth", 100, &[("scheme", Kind::Text, None), ("auth", Kind::Secret, None), int("kind", "0")]),
+    row("sasl", 102, &[("token", Kind::Data, None)]),
+    row("reconfig", 16, &[text("joining"), text("leaving"), text("members"), long("config", "-1")]),
 ];
-
-/// A field of an operation: its name, how it is encoded, and what it is if it is left out.
-type Field = (&'static str, Kind, FieldDefault);
 
 impl OperationRow {
     /// The places of its fields in the order of the wire, which is that of cases for all operations but one.
@@ -135,11 +127,7 @@ impl OperationRow {
     }
 }
 
-/// The name of an operation; none if there is no such opcode.
-pub(crate) fn operation_name(code: i32) -> Option<&'static str> {
-    match code {
-        MULTI => Some("multi"),
-        MULTI_READ => Some("multiRead"),
-        _ => OPERATIONS.iter().find(|operation| operation.code == code).map(|operation| operation.name),
-    }
+/// The operation with this opcode; none if there is no such opcode.
+pub(crate) fn operation(code: i32) -> Option<&'static OperationRow> {
+    OPERATIONS.iter().find(|operation| operation.code == code)
 }

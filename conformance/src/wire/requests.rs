@@ -8,7 +8,7 @@ use zoolet_proto::{AclList, AddWatchMode, ErrorCode, Incoming, Request, WatchKin
 use crate::wire::acl;
 use crate::wire::encoding::{lossy, take_bytes};
 use crate::wire::fields::{Fields, Value, named};
-use crate::wire::operations::{Kind, OPERATIONS, operation_name};
+use crate::wire::operations::{Kind, operation};
 
 /// A create of a persistent znode with which everybody may do everything.
 pub(crate) fn create(path: impl Into<String>, data: impl Into<Bytes>) -> Create {
@@ -93,15 +93,12 @@ pub(crate) fn of_incoming(request: &Incoming, payload: &[u8]) -> Fields {
 
 /// The name of an operation, or its number.
 pub(crate) fn operation_or_number(code: i32) -> String {
-    operation_name(code).map_or_else(|| format!("opcode-{code}"), str::to_owned)
+    operation(code).map_or_else(|| format!("opcode-{code}"), |operation| operation.name.to_owned())
 }
 
 fn take_request(code: i32, body: &mut &[u8]) -> Option<Fields> {
-    let mut fields = named(operation_name(code)?);
-    let Some(operation) = OPERATIONS.iter().find(|operation| operation.code == code) else {
-        fields.push(("results", Value::Results(take_parts(body)?)));
-        return Some(fields);
-    };
+    let operation = operation(code)?;
+    let mut fields = named(operation.name);
     let mut values = vec![Value::Data(None); operation.fields.len()];
     for at in operation.wire_order() {
         values[at] = take_value(operation.fields[at].1, body)?;
@@ -136,6 +133,8 @@ fn take_value(kind: Kind, body: &mut &[u8]) -> Option<Value> {
             let entry = |body: &mut &[u8]| acl::take(body).map(|entry| acl::show(&entry));
             take_list(body, entry)?.map_or_else(null, Value::List)
         }
+        Kind::Parts => Value::Results(take_parts(body)?),
+        Kind::Raw => Value::Data(Some(Bytes::copy_from_slice(std::mem::take(body)))),
     })
 }
 
