@@ -1,6 +1,7 @@
 //! [`Scene`]: a case that runs, with its connections and the values that it has named.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use bytes::BytesMut;
 
@@ -29,15 +30,9 @@ struct StepFailure {
     came: Option<String>,
 }
 
-impl From<ReceiveError> for StepFailure {
-    fn from(error: ReceiveError) -> Self {
+impl<E: fmt::Display> From<E> for StepFailure {
+    fn from(error: E) -> Self {
         Self { reason: error.to_string(), came: None }
-    }
-}
-
-impl From<String> for StepFailure {
-    fn from(reason: String) -> Self {
-        Self { reason, came: None }
     }
 }
 
@@ -88,7 +83,7 @@ impl<'r> Scene<'r> {
             Action::Send(draft, expected) => {
                 self.send(step.session, draft).await?;
                 match expected {
-                    Some(expected) => self.expect(step.session, expected, Kind::Reply).await,
+                    Some(expected) => self.reply(step.session, expected).await,
                     None => Ok(()),
                 }
             }
@@ -96,8 +91,11 @@ impl<'r> Scene<'r> {
                 let connection = self.connection(step.session).await?;
                 sent(connection.send_bytes(bytes).await)
             }
-            Action::Reply(expected) => self.expect(step.session, expected, Kind::Reply).await,
-            Action::Event(expected) => self.expect(step.session, expected, Kind::Event).await,
+            Action::Reply(expected) => self.reply(step.session, expected).await,
+            Action::Event(expected) => match self.connection(step.session).await?.next().await? {
+                Frame::Event(fields) => self.compare(expected, fields),
+                frame => Err(self.unexpected("a reply where an event is due", frame)),
+            },
             Action::Quiet => self.quiet(step.session).await,
             Action::Ended => match self.connection(step.session).await?.next().await {
                 Err(ReceiveError::Ended) => {
@@ -105,10 +103,7 @@ impl<'r> Scene<'r> {
                     Ok(())
                 }
                 Err(error) => Err(error.into()),
-                Ok(frame) => Err(StepFailure {
-                    reason: "the server was to end the connection".to_owned(),
-                    came: Some(self.shown(frame)),
-                }),
+                Ok(frame) => Err(self.unexpected("the server was to end the connection", frame)),
             },
         }
     }
@@ -116,7 +111,7 @@ impl<'r> Scene<'r> {
     /// What has come before the reply to a ping was expected by some line.
     async fn quiet(&mut self, name: char) -> Result<(), StepFailure> {
         self.connection(name).await?.ping().await?;
-        self.expect(name, &Patterns::ok(), Kind::Reply).await
+        self.reply(name, &Patterns::ok()).await
     }
 
     /// The connection of that name, which opens a session with its first use.
@@ -157,19 +152,10 @@ impl<'r> Scene<'r> {
         sent(connection.send(draft.code, draft.usual_xid(), &body).await)
     }
 
-    async fn expect(&mut self, name: char, expected: &Patterns, kind: Kind) -> Result<(), StepFailure> {
-        let frame = self.connection(name).await?.next().await?;
-        match (kind, frame) {
-            (Kind::Reply, Frame::Reply(fields)) | (Kind::Event, Frame::Event(fields)) => {
-                self.compare(expected, fields)
-            }
-            (_, frame) => {
-                let reason = match kind {
-                    Kind::Reply => "an event where a reply is due",
-                    Kind::Event => "a reply where an event is due",
-                };
-                Err(StepFailure { reason: reason.to_owned(), came: Some(self.shown(frame)) })
-            }
+    async fn reply(&mut self, name: char, expected: &Patterns) -> Result<(), StepFailure> {
+        match self.connection(name).await?.next().await? {
+            Frame::Reply(fields) => self.compare(expected, fields),
+            frame => Err(self.unexpected("an event where a reply is due", frame)),
         }
     }
 
@@ -179,13 +165,13 @@ impl<'r> Scene<'r> {
         expected.check(&fields, &mut self.names).map_err(|reason| StepFailure { reason, came: came() })
     }
 
-    fn shown(&self, frame: Frame) -> String {
+    fn unexpected(&self, reason: &str, frame: Frame) -> StepFailure {
         let (prefix, mut fields) = match frame {
             Frame::Reply(fields) => ("", fields),
             Frame::Event(fields) => ("event ", fields),
         };
         fields.iter_mut().for_each(|(_, value)| value.replace_root(self.root, "~"));
-        format!("{prefix}{}", show(&fields))
+        StepFailure { reason: reason.to_owned(), came: Some(format!("{prefix}{}", show(&fields))) }
     }
 }
 
@@ -195,10 +181,4 @@ fn sent(outcome: Result<(), ReceiveError>) -> Result<(), StepFailure> {
         Ok(()) | Err(ReceiveError::Ended) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Reply,
-    Event,
 }
