@@ -15,15 +15,6 @@ const DEEPEST: usize = 50;
 /// How long a removal may take, in the time that one answer may take.
 const ANSWERS: u32 = 12;
 
-/// The outcome of deleting a subtree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Removed {
-    /// The server has refused nothing for want of permission.
-    Allowed,
-    /// The server has refused to delete something, as somebody has locked it.
-    Locked,
-}
-
 /// Why a removal was given up.
 #[derive(Debug, Error)]
 pub(crate) enum Unremoved {
@@ -35,40 +26,36 @@ pub(crate) enum Unremoved {
     Unruly(String),
 }
 
-/// Removes a subtree as far as the server allows: a case may have locked itself out.
+/// Removes a subtree as far as the server allows: a case may have locked itself out. Returns whether something is locked, so that the
+/// server has refused to delete it.
 ///
 /// # Errors
 /// If the removal was given up. Nothing that the server says can make it go on for ever.
-pub(crate) async fn remove(owner: &mut Connection, root: &str) -> Result<Removed, Unremoved> {
+pub(crate) async fn remove(owner: &mut Connection, root: &str) -> Result<bool, Unremoved> {
     let time = owner.limit * ANSWERS;
     let removing = async {
-        let (paths, mut removed, unruly) = walk(owner, root).await?;
+        let (paths, mut is_locked, unruly) = walk(owner, root).await?;
         // Children come after their parents.
         for path in paths.into_iter().rev() {
-            if delete(owner, path).await? == Some(ErrorCode::NoAuth) {
-                removed = Removed::Locked;
-            }
+            is_locked |= delete(owner, path).await? == Some(ErrorCode::NoAuth);
         }
-        unruly.map_or(Ok(removed), |what| Err(Unremoved::Unruly(what)))
+        unruly.map_or(Ok(is_locked), |what| Err(Unremoved::Unruly(what)))
     };
     let late =
         || Unremoved::Unruly(format!("what is below {root} is not deleted within {} s", time.as_secs_f64()));
     tokio::time::timeout(time, removing).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// The paths of a subtree, parents first, whether all of them may be listed, and the first name that no znode can have.
-async fn walk(
-    owner: &mut Connection,
-    root: &str,
-) -> Result<(Vec<String>, Removed, Option<String>), Unremoved> {
+/// The paths of a subtree, parents first, whether one of them may not be listed, and the first name that no znode can have.
+async fn walk(owner: &mut Connection, root: &str) -> Result<(Vec<String>, bool, Option<String>), Unremoved> {
     let mut paths = vec![(root.to_owned(), 0)];
-    let mut removed = Removed::Allowed;
+    let mut is_locked = false;
     let mut unruly = None;
     let mut at = 0;
     while let Some((path, depth)) = paths.get(at).cloned() {
         at += 1;
         let Some(names) = children(owner, &path).await? else {
-            removed = Removed::Locked;
+            is_locked = true;
             continue;
         };
         for name in names {
@@ -86,7 +73,7 @@ async fn walk(
             paths.push((format!("{path}/{name}"), depth + 1));
         }
     }
-    Ok((paths.into_iter().map(|(path, _)| path).collect(), removed, unruly))
+    Ok((paths.into_iter().map(|(path, _)| path).collect(), is_locked, unruly))
 }
 
 /// Whether a znode can have the name. A path with another one leads elsewhere, or nowhere.

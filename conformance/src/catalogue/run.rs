@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zoolet_proto::records::{AuthPacket, Exists, SetData};
-use zoolet_proto::{ErrorCode, Request, Zxid};
+use zoolet_proto::{ErrorCode, Reply, Request, Zxid};
 
 use crate::catalogue::case::Case;
-use crate::catalogue::cleanup::{Removed, Unremoved, remove};
+use crate::catalogue::cleanup::{Unremoved, remove};
 use crate::catalogue::pattern::{Names, SUPER_NAME};
 use crate::catalogue::scene::Scene;
 use crate::error::RunError;
@@ -151,9 +151,9 @@ impl Runner {
         // A case that was given up may create something while this goes on, so that the second time finds more.
         for _ in 0..2 {
             let removed = self.remove(&mut owner, &self.root, true).await;
-            let removed = removed.map_err(|why| left(&why.to_string()))?;
+            let is_locked = removed.map_err(|why| left(&why.to_string()))?;
             match owner.ask(&exists).await.map_err(|error| left(&error.to_string()))? {
-                (None, ..) if removed == Removed::Locked => {
+                (None, ..) if is_locked => {
                     self.end(&mut owner).await;
                     let locked = left("something below it cannot be deleted");
                     return Err(RunError { is_locked: true, ..locked });
@@ -184,43 +184,36 @@ impl Runner {
         if let Some(credentials) = &self.credentials {
             let auth = Bytes::copy_from_slice(credentials.as_bytes());
             let auth = AuthPacket { kind: 0, scheme: Some("digest".to_owned()), auth: Some(auth) };
-            owner.ask(&Request::Auth(auth)).await.map_err(|error| self.fail(&error.to_string()))?;
+            self.ask(&mut owner, &Request::Auth(auth)).await?;
         }
         Ok(owner)
     }
 
     /// Creates a znode, and returns the zxid of that.
     pub(crate) async fn create(&self, owner: &mut Connection, path: &str) -> Result<Zxid, RunError> {
-        let created = self.try_create(owner, path).await?;
-        created.map_err(|error| self.fail(&format!("it refuses to create {path}: {error}")))
-    }
-
-    /// Creates a znode, and returns the zxid of that, or why the server refuses it.
-    async fn try_create(
-        &self,
-        owner: &mut Connection,
-        path: &str,
-    ) -> Result<Result<Zxid, ErrorCode>, RunError> {
-        match owner.ask(&Request::Create(create(path, ""))).await {
-            Ok((None, zxid, _)) => Ok(Ok(zxid)),
-            Ok((Some(error), ..)) => Ok(Err(error)),
-            Err(error) => Err(self.fail(&error.to_string())),
+        match self.ask(owner, &Request::Create(create(path, ""))).await? {
+            (None, zxid, _) => Ok(zxid),
+            (Some(error), ..) => Err(self.fail(&format!("it refuses to create {path}: {error}"))),
         }
     }
 
-    /// Removes a subtree as far as it can be, and the place for its quota if it has one.
+    async fn ask(
+        &self,
+        owner: &mut Connection,
+        request: &Request,
+    ) -> Result<(Option<ErrorCode>, Zxid, Reply), RunError> {
+        owner.ask(request).await.map_err(|error| self.fail(&error.to_string()))
+    }
+
+    /// Removes a subtree as far as it can be, and the place for its quota if it has one. Returns whether something is locked.
     pub(crate) async fn remove(
         &self,
         owner: &mut Connection,
         root: &str,
         has_quota: bool,
-    ) -> Result<Removed, Unremoved> {
-        let mut removed = Removed::Allowed;
-        if has_quota {
-            removed = remove(owner, &quota(root)).await?;
-        }
-        let below = remove(owner, root).await?;
-        Ok(if below == Removed::Locked { below } else { removed })
+    ) -> Result<bool, Unremoved> {
+        let is_locked = has_quota && remove(owner, &quota(root)).await?;
+        Ok(remove(owner, root).await? || is_locked)
     }
 
     /// Creates the place for the quota of a subtree. Returns why there is none, if the server refuses it: it may have no quotas.
@@ -230,9 +223,9 @@ impl Runner {
         root: &str,
     ) -> Result<Option<String>, RunError> {
         // That of all subtrees may exist.
-        let _ = self.try_create(owner, &quota(&self.root)).await?;
-        let created = self.try_create(owner, &quota(root)).await?;
-        Ok(created.err().map(|error| format!("{} cannot be created: {error}", quota(root))))
+        self.ask(owner, &Request::Create(create(quota(&self.root), ""))).await?;
+        let (error, ..) = self.ask(owner, &Request::Create(create(quota(root), ""))).await?;
+        Ok(error.map(|error| format!("{} cannot be created: {error}", quota(root))))
     }
 
     /// The value that cases and moves name `$super`.
