@@ -152,17 +152,11 @@ impl Runner {
         for _ in 0..2 {
             let removed = self.remove(&mut owner, &self.root, true).await;
             let is_locked = removed.map_err(|why| left(&why.to_string()))?;
-            match owner.ask(&exists).await.map_err(|error| left(&error.to_string()))? {
-                (None, ..) if is_locked => {
-                    self.end(&mut owner).await;
-                    let locked = left("something below it cannot be deleted");
-                    return Err(RunError { is_locked: true, ..locked });
-                }
-                (None, ..) => {}
-                (Some(_), ..) => {
-                    self.end(&mut owner).await;
-                    return Ok(());
-                }
+            let (error, ..) = owner.ask(&exists).await.map_err(|error| left(&error.to_string()))?;
+            if error.is_some() || is_locked {
+                self.end(&mut owner).await;
+                let locked = RunError { is_locked: true, ..left("something below it cannot be deleted") };
+                return if error.is_some() { Ok(()) } else { Err(locked) };
             }
         }
         Err(left("it is still there after it was deleted"))
