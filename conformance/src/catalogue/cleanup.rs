@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use zoolet_proto::records::{Delete, GetChildren, SetAcl};
-use zoolet_proto::{AclList, ErrorCode, Reply, Request};
+use zoolet_proto::{AclList, ErrorCode, Reply, Request, Zxid};
 
 use crate::wire::connection::{Connection, ReceiveError};
 
@@ -84,12 +84,7 @@ fn is_name(name: &str) -> bool {
 /// The names of the children of a znode, which need not exist. Nothing if nobody may list them.
 async fn children(owner: &mut Connection, path: &str) -> Result<Option<Vec<String>>, ReceiveError> {
     let list = Request::GetChildren(GetChildren { path: path.to_owned(), watch: false });
-    let mut answer = owner.ask(&list).await?;
-    if answer.0 == Some(ErrorCode::NoAuth) {
-        open(owner, path).await?;
-        answer = owner.ask(&list).await?;
-    }
-    Ok(match answer {
+    Ok(match ask(owner, &list, path).await? {
         (None, _, Reply::Children(names)) => Some(names.iter().collect()),
         (Some(ErrorCode::NoAuth), ..) => None,
         _ => Some(Vec::new()),
@@ -99,19 +94,23 @@ async fn children(owner: &mut Connection, path: &str) -> Result<Option<Vec<Strin
 async fn delete(owner: &mut Connection, path: String) -> Result<Option<ErrorCode>, ReceiveError> {
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
     let delete = Request::Delete(Delete { path, version: -1 });
-    let (mut error, ..) = owner.ask(&delete).await?;
-    if error == Some(ErrorCode::NoAuth) {
-        open(owner, &parent).await?;
-        (error, ..) = owner.ask(&delete).await?;
-    }
-    Ok(error)
+    Ok(ask(owner, &delete, &parent).await?.0)
 }
 
-/// Lets everybody in: a case that has failed may not have come to where it does so itself.
-async fn open(owner: &mut Connection, path: &str) -> Result<(), ReceiveError> {
-    let open = SetAcl { path: path.to_owned(), acl: Some(AclList::OPEN), version: -1 };
+/// Asks, and again after everybody was let into the znode that keeps the owner out: a case that has failed may not have come to where
+/// it does so itself.
+async fn ask(
+    owner: &mut Connection,
+    request: &Request,
+    locked: &str,
+) -> Result<(Option<ErrorCode>, Zxid, Reply), ReceiveError> {
+    let answer = owner.ask(request).await?;
+    if answer.0 != Some(ErrorCode::NoAuth) {
+        return Ok(answer);
+    }
+    let open = SetAcl { path: locked.to_owned(), acl: Some(AclList::OPEN), version: -1 };
     owner.ask(&Request::SetAcl(open)).await?;
-    Ok(())
+    owner.ask(request).await
 }
 
 #[cfg(test)]
