@@ -99,16 +99,13 @@ fn settings(names: &str) -> Result<Vec<Setting>, String> {
 
 fn step(line: &str) -> Result<Step, String> {
     let (text, mut cursor) = (line.to_owned(), Cursor::new(line)?);
-    let session = cursor.word("the name of a connection")?;
-    let mut letters = session.chars();
-    let session = match (letters.next(), letters.next()) {
-        (Some(letter @ 'A'..='Z'), None) => letter,
-        _ => {
-            return Err(format!(
-                "`{session}` is neither a connection (one letter, A to Z) nor case, fact, only, with, without or deviates"
-            ));
-        }
-    };
+    let word = cursor.word("the name of a connection")?;
+    let letter = word.parse().ok().filter(char::is_ascii_uppercase);
+    let session = letter.ok_or_else(|| {
+        format!(
+            "`{word}` is neither a connection (one letter, A to Z) nor case, fact, only, with, without or deviates"
+        )
+    })?;
     let action = match cursor.word("what the connection does")?.as_str() {
         "reply" => Action::Reply(patterns(&mut cursor)?),
         "event" => Action::Event(event(&mut cursor)?),
