@@ -48,10 +48,9 @@ impl Matrix {
                 Some("order") => {
                     let operation = words.next().unwrap_or_default();
                     matrix.orders.extend(words.map(|word| {
-                        let (order, named) = word.split_once('=').unwrap_or((word, ""));
-                        let name = match named {
-                            "" => format!("order/{operation}-{}", order.replace('>', "-before-")),
-                            named => named.to_owned(),
+                        let (order, name) = match word.split_once('=') {
+                            Some((order, name)) => (order, name.to_owned()),
+                            None => (word, format!("order/{operation}-{}", word.replace('>', "-before-"))),
                         };
                         let is_there = cases.iter().any(|case| case.name() == name);
                         (operation.to_owned(), order.to_owned(), is_there.then_some(name))
