@@ -11,12 +11,33 @@ use zoolet_storage::disk::{DirLock, Disk, DiskEntry, DiskFile};
 use crate::directory::NameTarget;
 use crate::disk::SimulatedDisk;
 use crate::fault::{DiskFault, DiskOp};
-use crate::machine::{File, Machine, OpOutcome, ROOT, components};
+use crate::machine::{File, Machine, OpOutcome};
 use crate::open_file::OpenFile;
 
 impl Disk for SimulatedDisk {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.running_process()?.create_dir(dir)
+        let machine = &mut *self.running_process()?;
+        if let Err(error) = machine.dir(dir) {
+            if error.kind() != ErrorKind::NotFound {
+                return Err(error);
+            }
+        }
+        // As the real disk does it, in the same order.
+        let missing: Vec<_> = dir.ancestors().take_while(|dir| machine.dir(dir).is_err()).collect();
+        let exists = missing.last().map_or(Some(dir), |first| first.parent());
+        if let Some(parent) = exists.and_then(Path::parent) {
+            _ = machine.sync_dir(parent);
+        }
+        for dir in missing.into_iter().rev() {
+            let (above, name) = machine.parent(dir)?;
+            let id = machine.next_id();
+            machine.dirs.insert(id, Arc::default());
+            machine.change(DiskOp::CreateDir, above, vec![(name, Some(NameTarget::Dir(id)))])?;
+            if let Some(parent) = dir.parent() {
+                machine.sync_dir(parent)?;
+            }
+        }
+        machine.check_on()
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
@@ -92,9 +113,7 @@ impl Disk for SimulatedDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let machine = &mut *self.running_process()?;
-        let id = machine.dir(dir)?;
-        machine.sync_dir(id, &name_of(dir))
+        self.running_process()?.sync_dir(dir)
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>> {
@@ -141,33 +160,6 @@ impl SimulatedDisk {
 }
 
 impl Machine {
-    fn create_dir(&mut self, path: &Path) -> io::Result<()> {
-        let (mut parent, mut dir, mut parent_name) = (None, ROOT, OsString::from("/"));
-        let mut is_new = false;
-        for name in components(path)? {
-            match self.dirs[&dir].get(&name) {
-                Some(NameTarget::Dir(below)) => (parent, dir) = (Some(dir), below),
-                Some(NameTarget::File(_)) => return Err(ErrorKind::NotADirectory.into()),
-                None => {
-                    // As the real disk does it, in the same order.
-                    if let (Some(parent), false) = (parent, is_new) {
-                        _ = self.sync_dir(parent, &parent_name);
-                    }
-                    let id = self.next_id();
-                    self.dirs.insert(id, Arc::default());
-                    self.change(DiskOp::CreateDir, dir, vec![(name.clone(), Some(NameTarget::Dir(id)))])?;
-                    self.sync_dir(dir, &parent_name)?;
-                    (parent, dir, is_new) = (Some(dir), id, true);
-                }
-            }
-            parent_name = name;
-        }
-        if let (Some(parent), false) = (parent, is_new) {
-            _ = self.sync_dir(parent, &parent_name);
-        }
-        self.check_on()
-    }
-
     /// Changes names of a directory. The last of them is the one that faults match.
     fn change(&mut self, op: DiskOp, dir: u64, names: Vec<(OsString, Option<NameTarget>)>) -> io::Result<()> {
         let name = names.last().map(|(name, _)| name.clone()).unwrap_or_default();
@@ -179,8 +171,9 @@ impl Machine {
         outcome.pass()
     }
 
-    fn sync_dir(&mut self, dir: u64, name: &OsStr) -> io::Result<()> {
-        let outcome = self.begin(DiskOp::SyncDir, name)?;
+    fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
+        let dir = self.dir(path)?;
+        let outcome = self.begin(DiskOp::SyncDir, &name_of(path))?;
         match outcome {
             OpOutcome::Normal => {
                 self.dir_mut(dir).sync();

@@ -203,3 +203,13 @@ fn faults_match_the_name_that_a_power_loss_or_a_crash_leaves() {
         }
     }
 }
+
+#[test]
+fn a_sync_of_a_directory_has_the_name_of_that_directory() {
+    let disk = SimulatedDisk::new(0);
+    disk.create_dir(Path::new("/a")).unwrap();
+    disk.place(DiskOp::SyncDir.any(), DiskFault::Fail).unwrap();
+    assert!(disk.create_dir(Path::new("/a/b")).is_err());
+    let synced: Vec<_> = disk.fired().into_iter().map(|fired| fired.name).collect();
+    assert_eq!(synced, ["/", "a"]);
+}
