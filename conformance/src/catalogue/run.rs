@@ -25,12 +25,6 @@ pub enum CaseOutcome {
     Failed(Failure),
 }
 
-impl From<Result<(), Failure>> for CaseOutcome {
-    fn from(played: Result<(), Failure>) -> Self {
-        played.map_or_else(Self::Failed, |()| Self::Passed)
-    }
-}
-
 /// What was sent, what was expected, and what came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -128,7 +122,7 @@ impl Runner {
             Some(reason) => failed(reason),
             None => {
                 let played = Scene::new(self, &root).play(case).await;
-                played.map_err(|reason| self.fail(&format!("{reason}, in the case {}", case.name)))?.into()
+                played.map_err(|reason| self.fail(&format!("{reason}, in the case {}", case.name)))?
             }
         };
         let removed = self.remove(&mut owner, &root, needs_quota).await;

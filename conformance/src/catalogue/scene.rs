@@ -9,10 +9,10 @@ use crate::catalogue::case::{Action, Case, Step};
 use crate::catalogue::lex::Cursor;
 use crate::catalogue::pattern::{Names, Patterns};
 use crate::catalogue::request::Draft;
-use crate::catalogue::run::{Failure, Runner};
+use crate::catalogue::run::{CaseOutcome, Failure, Runner};
 use crate::wire::connection::{Connection, Frame, ReceiveError};
 use crate::wire::encoding::framed;
-use crate::wire::fields::{Fields, Value, show};
+use crate::wire::fields::{Fields, named, show};
 
 /// A case that runs.
 pub(crate) struct Scene<'r> {
@@ -20,26 +20,26 @@ pub(crate) struct Scene<'r> {
     root: &'r str,
     names: Names,
     connections: BTreeMap<char, Connection>,
-    /// Why no connection could be opened, which says nothing of what the case is about.
-    unreachable: Option<String>,
 }
 
 /// Why a step has failed.
-struct StepFailure {
-    reason: String,
-    came: Option<String>,
+enum StepFailure {
+    /// Something is wrong with what has come, if anything has.
+    Wrong { reason: String, came: Option<String> },
+    /// No connection could be opened, which says nothing of what the case is about.
+    Unreachable(String),
 }
 
 impl<E: fmt::Display> From<E> for StepFailure {
     fn from(error: E) -> Self {
-        Self { reason: error.to_string(), came: None }
+        Self::Wrong { reason: error.to_string(), came: None }
     }
 }
 
 impl<'r> Scene<'r> {
     pub(crate) fn new(runner: &'r Runner, root: &'r str) -> Self {
         let names = runner.named_credentials();
-        Self { runner, root, names, connections: BTreeMap::new(), unreachable: None }
+        Self { runner, root, names, connections: BTreeMap::new() }
     }
 
     /// Runs a case to its end or to its first failure, and then ends its sessions. Something that no line expects is a failure, also
@@ -47,15 +47,18 @@ impl<'r> Scene<'r> {
     ///
     /// # Errors
     /// If a connection cannot be opened: why.
-    pub(crate) async fn play(mut self, case: &Case) -> Result<Result<(), Failure>, String> {
+    pub(crate) async fn play(mut self, case: &Case) -> Result<CaseOutcome, String> {
         let mut steps = Vec::new();
         let outcome = self.steps(case, &mut steps).await;
         for connection in self.connections.values_mut() {
             connection.close().await;
         }
-        match self.unreachable {
-            Some(reason) => Err(reason),
-            None => Ok(outcome.map_err(|StepFailure { reason, came }| Failure { steps, reason, came })),
+        match outcome {
+            Ok(()) => Ok(CaseOutcome::Passed),
+            Err(StepFailure::Wrong { reason, came }) => {
+                Ok(CaseOutcome::Failed(Failure { steps, reason, came }))
+            }
+            Err(StepFailure::Unreachable(reason)) => Err(reason),
         }
     }
 
@@ -128,19 +131,14 @@ impl<'r> Scene<'r> {
         draft.encode(self.root, &self.names, &mut record)?;
         let bytes = if draft.is_raw() { record.freeze() } else { framed(&record) };
         let connecting = Connection::to(&self.runner.address, self.runner.limit).await;
-        let mut connection = connecting.map_err(|error| {
-            let reason = format!("cannot connect: {error}");
-            self.unreachable = Some(reason.clone());
-            reason
-        })?;
+        let mut connection =
+            connecting.map_err(|error| StepFailure::Unreachable(format!("cannot connect: {error}")))?;
         match connection.handshake(&bytes).await {
             Ok((_, fields)) => {
                 self.connections.insert(name, connection);
                 self.compare(expected, fields)
             }
-            Err(ReceiveError::Ended) => {
-                self.compare(expected, vec![("result", Value::Text("ended".to_owned()))])
-            }
+            Err(ReceiveError::Ended) => self.compare(expected, named("ended")),
             Err(error) => Err(error.into()),
         }
     }
@@ -162,7 +160,7 @@ impl<'r> Scene<'r> {
     fn compare(&mut self, expected: &Patterns, mut fields: Fields) -> Result<(), StepFailure> {
         fields.iter_mut().for_each(|(_, value)| value.replace_root(self.root, "~"));
         let came = || Some(show(&fields));
-        expected.check(&fields, &mut self.names).map_err(|reason| StepFailure { reason, came: came() })
+        expected.check(&fields, &mut self.names).map_err(|reason| StepFailure::Wrong { reason, came: came() })
     }
 
     fn unexpected(&self, reason: &str, frame: Frame) -> StepFailure {
@@ -171,7 +169,7 @@ impl<'r> Scene<'r> {
             Frame::Event(fields) => ("event ", fields),
         };
         fields.iter_mut().for_each(|(_, value)| value.replace_root(self.root, "~"));
-        StepFailure { reason: reason.to_owned(), came: Some(format!("{prefix}{}", show(&fields))) }
+        StepFailure::Wrong { reason: reason.to_owned(), came: Some(format!("{prefix}{}", show(&fields))) }
     }
 }
 
