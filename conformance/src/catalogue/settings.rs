@@ -78,9 +78,7 @@ async fn enforces_quotas(connection: &mut Connection, root: &str) -> bool {
 /// configuration has, and changes nothing.
 async fn has_reconfig(connection: &mut Connection) -> bool {
     let reconfig = Reconfig { joining: None, leaving: None, new_members: None, config: i64::MAX };
-    match connection.ask(&Request::Reconfig(reconfig)).await {
-        // A server that does not know the operation at all says so without a zxid.
-        Ok((Some(error), zxid, _)) => error != ErrorCode::ReconfigDisabled && zxid.0 > 0,
-        _ => false,
-    }
+    let answer = connection.ask(&Request::Reconfig(reconfig)).await;
+    // A server that does not know the operation at all says so without a zxid.
+    matches!(answer, Ok((Some(error), zxid, _)) if error != ErrorCode::ReconfigDisabled && zxid.0 > 0)
 }
