@@ -11,7 +11,7 @@ use crate::catalogue::pattern::{Pattern, Patterns};
 use crate::catalogue::request::Draft;
 use crate::error::SyntaxError;
 use crate::wire::acl;
-use crate::wire::fields::FIELDS;
+use crate::wire::fields::field_names;
 
 /// Reads the cases of a file.
 pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
@@ -171,10 +171,10 @@ fn event(cursor: &mut Cursor) -> Result<Patterns, String> {
 
 /// Fields of what a server sends.
 fn reply_fields(cursor: &mut Cursor) -> Result<Vec<(String, Pattern)>, String> {
-    let mut fields = Vec::new();
+    let (known, mut fields) = (field_names(), Vec::new());
     while let Some(name) = cursor.key() {
-        if !FIELDS.contains(&name.as_str()) {
-            return Err(format!("no reply and no event has `{name}`; known are {}", FIELDS.join(", ")));
+        if !known.contains(&name.as_str()) {
+            return Err(format!("no reply and no event has `{name}`; known are {}", known.join(", ")));
         }
         let pattern = pattern(cursor)?;
         if let ("acl", Pattern::List(entries)) = (name.as_str(), &pattern) {

@@ -20,34 +20,27 @@ pub(crate) fn field<'f>(fields: &'f Fields, name: &str) -> Option<&'f Value> {
 pub(crate) const QUOTAS: &str = "/zookeeper/quota";
 
 /// The names of what cases can judge, beside the result.
-pub(crate) const FIELDS: [&str; 26] = [
-    "zxid",
-    "path",
-    "data",
-    "children",
-    "acl",
-    "ephemerals",
-    "ids",
-    "count",
-    "token",
-    "state",
-    "protocol",
-    "readOnly",
-    "timeout",
-    "session",
-    "password",
-    "czxid",
-    "mzxid",
-    "ctime",
-    "mtime",
-    "version",
-    "cversion",
-    "aversion",
-    "ephemeralOwner",
-    "dataLength",
-    "numChildren",
-    "pzxid",
-];
+pub(crate) fn field_names() -> Vec<&'static str> {
+    let mut names = vec![
+        "zxid",
+        "path",
+        "data",
+        "children",
+        "acl",
+        "ephemerals",
+        "ids",
+        "count",
+        "token",
+        "state",
+        "protocol",
+        "readOnly",
+        "timeout",
+        "session",
+        "password",
+    ];
+    names.extend(of_stat(&Stat::default()).map(|(name, _)| name));
+    names
+}
 
 /// A value of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
