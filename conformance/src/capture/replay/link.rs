@@ -72,7 +72,7 @@ impl Link {
         let _ = timeout(self.limit, self.to.write_all(bytes)).await;
     }
 
-    /// What comes next, or why it is no message; none at the end. Events are kept as well. Dropping the future loses nothing.
+    /// What comes next, or why it cannot be read; none at the end. Events are kept as well. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Option<Result<FromServer, String>> {
         let payload = self.came.recv().await?;
         let message = self.conversation.from_server(&payload);
