@@ -14,10 +14,10 @@ use crate::x500_name::is_x500_name;
 pub(crate) fn allows(acl: &AclList, perms: Perms, ids: &[Identity]) -> bool {
     acl.is_open()
         || acl.is_empty()
+        || ids.contains(&Identity::Super)
         || acl.iter().any(|entry| {
             entry.perms.intersects(perms) && (is_anyone(entry) || ids.iter().any(|id| id.matches(entry)))
         })
-        || ids.contains(&Identity::Super)
 }
 
 /// Whom a list without `world` grants something. For a list of tens of thousands of entries that is asked about many connections:

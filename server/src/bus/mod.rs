@@ -44,7 +44,7 @@ pub struct Bus {
     pub(crate) measures: Option<Measures>,
     /// What this turn has done so far.
     turn: TurnLimit,
-    /// The latest transactions, while somebody follows them.
+    /// The latest transactions, while somebody follows them: who has a share of it besides the bus.
     feed: Option<Arc<TxnFeed>>,
 }
 

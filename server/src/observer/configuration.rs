@@ -32,17 +32,18 @@ pub struct ServerConfiguration {
 
 impl Shared {
     pub(crate) async fn configuration(&self) -> Option<ServerConfiguration> {
-        let directories = self.dirs().await;
-        self.turns.read(|core| ServerConfiguration {
+        let configuration = self.turns.read(|core| ServerConfiguration {
             client_port: self.addrs.first().map(SocketAddr::port),
             secure_client_port: self.tls_addrs.first().map(SocketAddr::port),
-            directories,
+            directories: DirectorySizes::default(),
             tick_time: core.config().tick_time,
             max_connections_per_ip: self.net.max_per_ip,
             min_session_timeout: core.config().min_timeout(),
             max_session_timeout: core.config().max_timeout(),
             listen_backlog: self.net.backlog,
-        })
+        })?;
+        // Only while it serves: the disk of a server that has failed may not answer.
+        Some(ServerConfiguration { directories: self.dirs().await, ..configuration })
     }
 
     /// What the data directory takes. A server in memory has none, and says so: tools that split the lines of `conf` fail on an empty

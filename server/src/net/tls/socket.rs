@@ -67,7 +67,9 @@ impl HeldTurn {
     }
 
     pub(crate) fn give_back(&self) {
-        *locked(&self.0) = None;
+        // Outside of the lock, as it wakes who waits for it.
+        let turn = locked(&self.0).take();
+        drop(turn);
     }
 }
 

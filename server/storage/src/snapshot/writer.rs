@@ -102,10 +102,10 @@ impl SnapshotWriter {
         self.put(&rest)
     }
 
-    /// Adds all znodes of a tree whose snapshot has begun. `progress` gets how many are added.
+    /// Adds all znodes of a tree whose snapshot has begun, and ends that. `progress` gets how many are added.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// As those of [`add`](Self::add); the snapshot of the tree has not ended then.
     pub fn add_tree(&mut self, tree: &mut Tree, mut progress: impl FnMut(u64)) -> Result<(), StorageError> {
         let (mut more, mut records) = (true, Vec::new());
         while more {
