@@ -253,6 +253,8 @@ impl SessionDriver {
                     }
                 }
                 Poll::Ready(Err(error)) => {
+                    #[cfg(feature = "tls")]
+                    let error = crate::tls_stream::explain_later(error);
                     let host = self.probe_host.as_deref();
                     tracing::debug!(host, %error, "the probe for a server that takes writes failed");
                     self.session.handle_probe_failed(now);

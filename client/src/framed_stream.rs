@@ -95,6 +95,7 @@ impl FramedStream {
                 Err(self.write_error.take().unwrap_or(error))
             }
             // To TLS, an end without a notice is an error, as after a crash. Frames have lengths, so that none is taken for whole.
+            // Other transports that report it so mean the same.
             Ok(0) | Err(_) => Err(self.write_error.take().unwrap_or_else(|| closed(max_reply.is_none()))),
         })
     }

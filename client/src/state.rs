@@ -193,20 +193,19 @@ impl SharedState {
     pub(crate) fn unreachable_hosts(&self) -> Vec<ConnectionError> {
         let failures = locked(&self.failures);
         let mut hosts = failures.of_hosts.clone();
-        hosts.retain(|failure| self.may_dial(failure));
-        if let Some(host) = &failures.dialing {
+        hosts.retain(|failure| self.may_dial(failure.host()));
+        if let Some(host) = failures.dialing.as_deref().filter(|host| self.may_dial(Some(host))) {
             if hosts.iter().all(|failure| failure.host() != Some(host)) {
                 let silent = io::Error::new(io::ErrorKind::TimedOut, "no answer yet");
-                hosts.push(ConnectionError::new(Some(Arc::clone(host)), &silent));
+                hosts.push(ConnectionError::new(Some(host.into()), &silent));
             }
         }
         hosts
     }
 
-    /// Whether the host of this failure is still one of those to choose from. The list may be that of other sessions too, and of
-    /// SRV records.
-    fn may_dial(&self, failure: &ConnectionError) -> bool {
-        self.servers.as_ref().zip(failure.host()).is_none_or(|(servers, host)| servers.has(host))
+    /// Whether this host is still one of those to choose from. The list may be that of other sessions too, and of SRV records.
+    fn may_dial(&self, host: Option<&str>) -> bool {
+        self.servers.as_ref().zip(host).is_none_or(|(servers, host)| servers.has(host))
     }
 
     /// Why the session ended in its final state, as far as that is known.
@@ -321,7 +320,7 @@ impl SharedState {
         let failures = &mut locked(&self.failures).of_hosts;
         let before = failures.iter().position(|failure| failure.host() == error.host());
         let is_news = before.map(|at| failures.remove(at)).is_none_or(|before| before != error);
-        failures.retain(|failure| self.may_dial(failure));
+        failures.retain(|failure| self.may_dial(failure.host()));
         failures.push(error);
         is_news
     }

@@ -1,5 +1,6 @@
 //! Conditions that the owner of a lock should know before they cause failures.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -17,13 +18,12 @@ const USUAL_SYNC_LIMIT: u32 = 5;
 
 /// A condition that the owner of a lock should know before it causes failures; from
 /// [`on_warning`](crate::LockBuilder::on_warning). Each is reported once per lock, and logged as well.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LockWarning {
     /// More than half of the numbers that the directory can give its children are used. After the last one, at 2^31, other
     /// clients let in several holders at once (ZOOKEEPER-3249). This lock begins again with 0 when it is released while
     /// nobody waits. If somebody always waits, move to another directory in time.
-    #[error("lock {dir}: the counter of the directory has {left} numbers left")]
     CounterLow {
         /// The directory of the lock.
         dir: String,
@@ -33,15 +33,26 @@ pub enum LockWarning {
     /// The session timeout is so short that an ensemble may expire the session, and let the next contender in, before the
     /// server of this client notices: it answers pings by itself for up to `syncLimit` × `tickTime`. Ask for a longer
     /// session timeout, or rely on [`fenced`](crate::Guard::fenced) writes alone.
-    #[error(
-        "a session timeout of {timeout:?} is not safe for locks on this ensemble; the minimum is {least:?}"
-    )]
     TimeoutUnsafe {
         /// The session timeout that was granted.
         timeout: Duration,
         /// The shortest that is safe: `syncLimit` × `tickTime` and half a tick.
         least: Duration,
     },
+}
+
+impl fmt::Display for LockWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CounterLow { dir, left } => {
+                write!(f, "lock {dir}: the counter of the directory has {left} numbers left")
+            }
+            Self::TimeoutUnsafe { timeout, least } => write!(
+                f,
+                "a session timeout of {timeout:?} is not safe for locks on this ensemble; the minimum is {least:?}"
+            ),
+        }
+    }
 }
 
 pub(crate) type WarningCallback = Arc<dyn Fn(&LockWarning) + Send + Sync>;

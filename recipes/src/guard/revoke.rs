@@ -10,7 +10,7 @@ use crate::contender::Contender;
 use crate::error::LockError;
 use crate::requests::changed;
 use crate::retry::RecipeError as _;
-use crate::state::Grant;
+use crate::state::{Grant, HoldState};
 
 /// The data that requests a lock: Curator's word, and that of the recipe in ZooKeeper's documentation.
 const REQUESTS: [&[u8]; 2] = [b"__REVOKE__", b"unlock"];
@@ -46,6 +46,10 @@ pub(crate) async fn requested(config: Arc<LockConfig>, lock: Arc<LockState>) {
         // Registered before the look, so that no change is missed between the look and the wait. A change of the lock gives
         // it another znode.
         let changed = lock.changed.notified();
+        if let HoldState::Lost(_) = lock.get() {
+            // Which `Guard::lost` reports.
+            return std::future::pending().await;
+        }
         let grant = lock.grant();
         tokio::select! {
             biased;

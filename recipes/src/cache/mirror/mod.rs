@@ -128,7 +128,8 @@ struct Pass {
     unreadable: BTreeMap<Arc<str>, UnreadableReason>,
     /// The next znode of the base to compare comes after this. `None` if all are.
     cursor: Option<Bound<Arc<str>>>,
-    /// The same as of now; 0 if unknown.
+    /// The pzxid of each znode whose children have changed since its Stat was read, as of now; 0 if unknown. That of the base is
+    /// in [`Mirror`], as it outlives a connection.
     pzxids: HashMap<Arc<str>, Zxid>,
     /// The highest label on this connection.
     frontier: Zxid,

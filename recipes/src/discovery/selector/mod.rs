@@ -41,7 +41,7 @@ type Weight = Arc<dyn Fn(&Instance) -> f64 + Send + Sync>;
 /// Instances that are disabled are never chosen. One whose calls [fail](Selected::note_error) is left out for a while, and then
 /// tried by one call: if that succeeds, it is back. If all are left out, all are chosen from: that every instance is down is
 /// less likely than that the cause is here.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Selector(Arc<SelectorShared>);
 
 struct SelectorShared {
@@ -62,7 +62,6 @@ struct Progress {
 }
 
 /// A selector that is not built yet, from [`Services::selector`](super::Services::selector).
-#[derive(Debug)]
 #[must_use = "a selector is made by `.build()`"]
 pub struct SelectorBuilder(SelectorShared);
 
@@ -155,7 +154,6 @@ impl Progress {
 }
 
 /// An instance that was chosen for a call, which is in flight until this is dropped. Dereferences to the [`Instance`].
-#[derive(Debug)]
 #[must_use = "the call counts as in flight until this is dropped"]
 pub struct Selected {
     instance: Arc<Instance>,
@@ -187,8 +185,20 @@ impl Drop for Selected {
     }
 }
 
-impl fmt::Debug for SelectorShared {
+impl fmt::Debug for Selected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Selector").field("dir", &self.dir).finish_non_exhaustive()
+        f.debug_tuple("Selected").field(&self.instance).finish()
+    }
+}
+
+impl fmt::Debug for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Selector").field("dir", &self.0.dir).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SelectorBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SelectorBuilder").field("dir", &self.0.dir).finish_non_exhaustive()
     }
 }
