@@ -112,13 +112,13 @@ impl Expiries {
         let shows_end = |(zxid, session): &(&i64, &i64)| !explained.contains(zxid) && is_open(session);
         let mut by_event: HashMap<i64, i64> =
             self.deleted.iter().filter(shows_end).map(|(zxid, session)| (*zxid, *session)).collect();
-        // Those of which no event tells when they expired: the one whose time is over first is taken first.
+        // Those of which no event tells when they expired: the one whose time is over first is taken first, and at the same time the one with the smaller id.
         let mut open: Vec<_> = self.sessions.iter().filter(|(id, _)| is_open(id)).collect();
         open.retain(|(id, _)| !by_event.values().any(|session| session == *id));
-        open.sort_by_key(|(_, session)| session.end());
-        let (mut found, last_before) = (Vec::new(), timeline.last_before());
+        open.sort_by_key(|(id, session)| (session.end(), **id));
+        let mut found = Vec::new();
         for sighting in timeline.unexplained(base, explained) {
-            let before = last_before(sighting.zxid);
+            let before = timeline.last_before(sighting.zxid);
             let is_over = |session: &CapturedSession| {
                 let latest = session.end() + session.timeout / 2 + DELAY;
                 session.end() <= sighting.time && before.is_none_or(|before| before <= latest)
@@ -130,5 +130,19 @@ impl Expiries {
             found.extend(session.map(|session| (sighting, session)));
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_whose_time_ends_at_once_expire_in_the_order_of_their_ids() {
+        let (mut expiries, mut timeline) = (Expiries::default(), Timeline::default());
+        (1..=20).for_each(|session| expiries.opened(session, 1_000, Duration::ZERO));
+        timeline.add(Sighting { zxid: 20, time: Duration::from_secs(1), at: 0 });
+        let found = expiries.find(&timeline, 0, &BTreeSet::new());
+        assert!(found.iter().map(|(_, session)| *session).eq(1..=20), "{found:?}");
     }
 }

@@ -157,16 +157,16 @@ impl Reading {
         };
         self.expiries.happened(zxid.0, &event);
         self.changed.insert(zxid.0);
-        let sighting = self.saw(zxid.0, moment);
+        let sighting = self.add_sighting(zxid.0, moment);
         // Servers before 3.9 do not tell the zxid, which is −1 then.
         if zxid.0 > 0 {
             self.deletions.entry(zxid.0).or_default().push((sighting, event.path));
         }
     }
 
-    fn saw(&mut self, zxid: i64, moment: Moment) -> Sighting {
+    fn add_sighting(&mut self, zxid: i64, moment: Moment) -> Sighting {
         let sighting = Sighting { zxid, time: moment.time, at: moment.at };
-        self.timeline.saw(sighting);
+        self.timeline.add(sighting);
         sighting
     }
 
@@ -177,7 +177,7 @@ impl Reading {
             Ok(FromServer::Reply { header, number, reply, .. }) => self.reply(header, number, &reply, moment),
             Err(_) => return,
         };
-        self.saw(zxid, moment);
+        self.add_sighting(zxid, moment);
         self.seen = self.seen.max(zxid);
     }
 

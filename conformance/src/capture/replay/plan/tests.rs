@@ -364,6 +364,17 @@ fn an_event_that_comes_after_the_client_has_gone_is_not_waited_for() {
 }
 
 #[test]
+fn an_event_that_comes_late_does_not_hide_that_a_session_has_expired() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).connect(2).connected(2);
+    script.ask(2, 1, &create("/a", 0)).created(2, 1, 3, "/a").wait(1_200);
+    script.ask(2, 2, &create("/b", 0)).created(2, 2, 5, "/b").wait(2_000);
+    let event = payload(|out| Reply::encode_event(Zxid(3), EventType::NodeCreated, "/a", out));
+    let order = script.record(2, RecordKind::Frame(Side::Server), event).order();
+    assert!(order.contains(&(0, "expire 1".to_owned())), "{order:?}");
+}
+
+#[test]
 fn a_transaction_before_any_session_could_expire_is_none_of_theirs() {
     let mut script = Script::default();
     script.connect(1).connected(1).ask(1, 1, &create("/a", 0)).created(1, 1, 2, "/a");
