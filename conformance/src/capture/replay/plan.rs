@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::order::{Ends, Key, Order};
+use super::order::{Order, StepKey, UpperBounds};
 use super::reading::{CapturedConnection, Draft, Reading};
 use super::step::{Action, Awaited, Moment, Step};
 use super::timeline::Sighting;
@@ -16,7 +16,7 @@ use crate::history::Side;
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) connections: HashMap<u32, CapturedConnection>,
-    /// The zxid of the server when the capture began.
+    /// The zxid of the captured server when the capture began.
     pub(super) base: i64,
     pub(super) pings: usize,
     /// How long the capture took.
@@ -38,14 +38,15 @@ impl Plan {
     fn of(mut reading: Reading) -> Self {
         complete(&mut reading);
         let Reading { mut drafts, connections, timeline, expiries, deletions, changed, .. } = reading;
-        let ends = Ends::of(&drafts);
-        let base = ends.base(&drafts, reading.base.unwrap_or(0));
+        let bounds = UpperBounds::of(&drafts);
+        let base = bounds.base(&drafts, reading.base.unwrap_or(0));
         drafts.iter_mut().for_each(|draft| draft.seen = draft.seen.max(base));
-        let mut order = Order::of(&drafts, &changed, ends);
+        let mut order = Order::of(&drafts, &changed, bounds);
         let mut steps = Steps { placed: Vec::new() };
         steps.place(drafts, &mut order);
 
         // A transaction that no request explains is a deletion if the observer saw one, or else an expiry if a session was due.
+        // Only now are all known that requests explain: placing them has added some.
         let mut explained = order.known.clone();
         for (zxid, deleted) in deletions.range(base + 1..) {
             // A timer of the server deletes one znode in a transaction; the end of a session deletes as many as it has.
@@ -62,7 +63,8 @@ impl Plan {
             });
             steps.by_server(sighting, Action::Expire { session });
         }
-        // The rest deleted nothing: the observer, if there was one, would have seen it. Writes of others are not repeated.
+        // The rest deleted nothing, if there was an observer to see it and the server names zxids in events, which is certain only
+        // if it saw other deletions. Writes of others are not repeated.
         if !deletions.is_empty() {
             let left = timeline.unexplained(base, &explained);
             left.into_iter().for_each(|sighting| steps.by_server(sighting, Action::Refuse));
@@ -89,33 +91,35 @@ fn complete(reading: &mut Reading) {
 
 /// Steps with their places.
 struct Steps {
-    placed: Vec<(Key, Step)>,
+    placed: Vec<(StepKey, Step)>,
 }
 
 impl Steps {
     /// Places the steps of clients. Those of one connection stay in their order.
     fn place(&mut self, drafts: Vec<Draft>, order: &mut Order) {
-        let mut last: HashMap<u32, Key> = HashMap::new();
+        let mut last: HashMap<u32, StepKey> = HashMap::new();
         for draft in drafts {
-            let Some((key, after)) = order.place(&draft) else { continue };
+            let Some(key) = order.place(&draft) else { continue };
             let last = last.entry(draft.moment.connection).or_default();
             *last = key.max(*last);
             let Draft { moment, action, .. } = draft;
-            self.placed.push((*last, Step { moment, action, after }));
+            self.placed.push((*last, Step { moment, action, after: key.reached() }));
         }
     }
 
     /// Adds a transaction of the server itself.
     fn by_server(&mut self, Sighting { zxid, time, at }: Sighting, action: Action) {
         let moment = Moment { time, connection: OBSERVER, at };
-        self.placed.push(((zxid, false, at), Step { moment, action, after: zxid - 1 }));
+        let key = StepKey::transaction(zxid, at);
+        self.placed.push((key, Step { moment, action, after: key.reached() }));
     }
 
-    /// The server ends these connections only after the transaction, even if the record of that came before what shows it.
+    /// Moves the end of these connections after the transaction, which caused it, even if it was recorded before anything shows the
+    /// transaction: in the replay the server ends them only when [`Action::Expire`] is made.
     fn end_after(&mut self, Sighting { zxid, at, .. }: Sighting, is_meant: impl Fn(u32) -> bool) {
         for (key, step) in &mut self.placed {
             if matches!(step.action, Action::Ended) && is_meant(step.moment.connection) {
-                *key = (zxid, true, at).max(*key);
+                *key = StepKey::after(zxid, at).max(*key);
             }
         }
     }

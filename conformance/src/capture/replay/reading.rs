@@ -8,7 +8,7 @@ use zoolet_proto::records::{ConnectResponse, WatchedEvent};
 use zoolet_proto::{DecodeError, OpCode, Reply, ReplyHeader, Zxid};
 
 use super::expiry::Expiries;
-use super::order::takes_zxid;
+use super::order::certainly_takes_zxid;
 use super::step::{Action, Awaited, Moment};
 use super::timeline::{Sighting, Timeline};
 use crate::capture::format::{OBSERVER, Record, RecordKind};
@@ -28,16 +28,16 @@ pub(super) struct Reading {
     pub(super) deletions: BTreeMap<i64, Vec<(Sighting, String)>>,
     /// The zxids of changes that replies show.
     pub(super) changed: BTreeSet<i64>,
-    /// The zxid of the server when the capture began, as far as the first reply with a zxid shows it.
+    /// The zxid of the captured server when the capture began, as far as the first reply with a zxid shows it.
     pub(super) base: Option<i64>,
     pub(super) pings: usize,
     /// How long the capture took.
     pub(super) duration: Duration,
     /// The number of the next record.
     next: usize,
-    /// The largest zxid that a client has been told.
-    seen: i64,
-    /// How many sessions were opened.
+    /// The largest zxid that a client has got.
+    largest_zxid: i64,
+    /// How many sessions were opened that are new, as far as is known: each has taken a zxid.
     opened: i64,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Reading {
 pub(super) struct Draft {
     pub(super) moment: Moment,
     pub(super) action: Action,
-    /// The largest zxid that was seen before it.
+    /// The largest zxid that a client had got before it.
     pub(super) seen: i64,
     /// The zxid of its reply.
     pub(super) zxid: Option<i64>,
@@ -111,7 +111,7 @@ impl Reading {
 
     /// Adds a draft, and returns its number.
     fn draft(&mut self, moment: Moment, action: Action) -> usize {
-        self.drafts.push(Draft { moment, action, seen: self.seen, zxid: None, done: None });
+        self.drafts.push(Draft { moment, action, seen: self.largest_zxid, zxid: None, done: None });
         self.drafts.len() - 1
     }
 
@@ -149,8 +149,8 @@ impl Reading {
         }
     }
 
-    /// Notes a deletion of which the capture itself got an event. It does not raise `seen`: the order in which clients were answered is known
-    /// better from their own replies.
+    /// Notes a deletion of which the capture itself got an event. It does not raise `largest_zxid`: the order in which clients were
+    /// answered is known better from their own replies.
     fn observed(&mut self, payload: &[u8], moment: Moment) {
         let Ok(FromServer::Event(zxid, event)) = Conversation::established().from_server(payload) else {
             return;
@@ -178,7 +178,7 @@ impl Reading {
             Err(_) => return,
         };
         self.add_sighting(zxid, moment);
-        self.seen = self.seen.max(zxid);
+        self.largest_zxid = self.largest_zxid.max(zxid);
     }
 
     fn connected(&mut self, connected: ConnectResponse, moment: Moment) {
@@ -191,7 +191,7 @@ impl Reading {
         let Some(connect) = self.connection(moment).connect else { return };
         let draft = &mut self.drafts[connect];
         if let Action::Connect { response, request, .. } = &mut draft.action {
-            // One that is resumed takes no zxid.
+            // One that is resumed takes no zxid. If the request does not decode, it is taken for a new one.
             self.opened -= i64::from(is_accepted && request.session.0 != 0);
             (*response, draft.done) = (Some(connected), Some(moment.at));
         }
@@ -219,7 +219,8 @@ impl Reading {
         let draft = number.and_then(|number| connection.requests[number]);
         let Some(draft) = draft.and_then(|draft| self.drafts.get_mut(draft)) else { return zxid };
         if let Action::Request { request, reply: awaited, .. } = &mut draft.action {
-            let is_transaction = takes_zxid(request) && zxid > draft.seen;
+            // A server that refuses a write without a transaction, as a read-only one does, names the last zxid before it.
+            let is_transaction = certainly_takes_zxid(request) && zxid > draft.seen;
             let fields = reply_fields(header.err, header.zxid, reply);
             self.changed.extend(fields.iter().filter_map(|(name, value)| match value {
                 Value::Int(zxid) if ["czxid", "mzxid", "pzxid"].contains(name) => Some(*zxid),

@@ -22,7 +22,7 @@ pub(super) struct Moment {
 pub(super) struct Step {
     pub(super) moment: Moment,
     pub(super) action: Action,
-    /// Up to this zxid the server must have come before.
+    /// The zxid that the captured server had reached before: the new one must have reached its counterpart.
     pub(super) after: i64,
 }
 
@@ -65,10 +65,11 @@ pub(super) enum Action {
 /// What follows a request.
 #[derive(Debug)]
 pub(super) enum Awaited {
-    /// A reply, after this number of events of the connection. The zxid is given if the request was a transaction.
+    /// A reply, after this number of events of the connection. If the request was a transaction,
+    /// `transaction` is its zxid on the captured server.
     Reply { fields: Fields, events: usize, transaction: Option<i64> },
     /// A reply that the client has not got.
     Lost,
-    /// The end of the connection.
+    /// No reply: the server has ended the connection, perhaps because of the request. Nothing is waited for.
     Nothing,
 }
