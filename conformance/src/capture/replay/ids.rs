@@ -12,11 +12,11 @@ use crate::wire::normal::normal;
 /// The ids of a replay.
 #[derive(Debug)]
 pub(super) struct Ids {
-    /// What a zxid of the new server is larger by.
+    /// By how much a zxid of the new server is larger than that of the captured one for which it stands.
     pub(super) offset: i64,
     /// The zxids of both servers at the begin: what is older has nothing to do with the capture.
     captured_base: i64,
-    base: i64,
+    new_base: i64,
     /// By the id in the capture.
     sessions: HashMap<i64, ReplayedSession>,
 }
@@ -34,12 +34,12 @@ pub(super) struct ReplayedSession {
 }
 
 impl Ids {
-    pub(super) fn new(captured_base: i64, base: i64) -> Self {
-        Self { offset: base - captured_base, captured_base, base, sessions: HashMap::new() }
+    pub(super) fn new(captured_base: i64, new_base: i64) -> Self {
+        Self { offset: new_base - captured_base, captured_base, new_base, sessions: HashMap::new() }
     }
 
-    /// A zxid of the capture on the new server. 0 and −1 mean something of their own.
-    pub(super) fn zxid(&self, captured: i64) -> i64 {
+    /// The zxid of the new server that stands for one of the capture. 0 and −1 mean something of their own.
+    pub(super) fn new_zxid(&self, captured: i64) -> i64 {
         if captured > 0 { captured + self.offset } else { captured }
     }
 
@@ -62,7 +62,7 @@ impl Ids {
 
     /// What was captured, as it is compared.
     pub(super) fn normal_captured(&self, fields: &Fields) -> Fields {
-        self.compared(fields, self.captured_base, 0, &|session| session)
+        self.comparable(fields, self.captured_base, 0, &|session| session)
     }
 
     /// What the new server has sent, in the ids of the capture.
@@ -71,10 +71,11 @@ impl Ids {
             let stands_for = self.sessions.iter().find(|(_, session)| session.id == id);
             stands_for.map_or(id, |(captured, _)| *captured)
         };
-        self.compared(fields, self.base, self.offset, &captured)
+        self.comparable(fields, self.new_base, self.offset, &captured)
     }
 
-    fn compared(&self, fields: &Fields, base: i64, offset: i64, session: &dyn Fn(i64) -> i64) -> Fields {
+    /// `base` is a zxid of the server that has sent the fields, and `offset` by how much its zxids are larger than captured ones.
+    fn comparable(&self, fields: &Fields, base: i64, offset: i64, session: &dyn Fn(i64) -> i64) -> Fields {
         let zxid = |zxid: i64| if zxid > base { format!("{:#x}", zxid - offset) } else { "older".to_owned() };
         let mut fields = normal(fields, &zxid, &|id| Some(format!("{:#x}", session(id))));
         // They are masked.

@@ -18,6 +18,7 @@ use crate::wire::fields::{Fields, of_event};
 /// A connection to the new server. What comes is taken off at once, so that the server is never kept waiting.
 pub(super) struct Link {
     to: OwnedWriteHalf,
+    /// Unbounded, as nobody may take anything from it while other connections are waited for.
     came: UnboundedReceiver<Bytes>,
     reading: JoinHandle<()>,
     conversation: Conversation,
@@ -26,7 +27,7 @@ pub(super) struct Link {
     /// The events that nothing was compared with yet.
     pub(super) events: Vec<Fields>,
     /// How many events of the capture were compared.
-    pub(super) compared: usize,
+    pub(super) compared_events: usize,
     /// The captured session that it has.
     pub(super) session: Option<i64>,
 }
@@ -45,7 +46,7 @@ impl Link {
             conversation: Conversation::default(),
             limit,
             events: Vec::new(),
-            compared: 0,
+            compared_events: 0,
             session: None,
         })
     }
@@ -96,6 +97,7 @@ async fn read(mut from: OwnedReadHalf, came: UnboundedSender<Bytes>) {
         let payload = match frames.receive(&mut from).await {
             Ok(Some(payload)) => payload,
             Ok(None) => return,
+            // The answer to a four-letter word. This empties the buffer, so that the next bytes are looked at as new ones.
             Err(_) => frames.take(),
         };
         if came.send(payload).is_err() {

@@ -23,10 +23,10 @@ pub(super) struct Player<'r> {
     pub(super) replay: &'r Replay,
     pub(super) plan: Plan,
     pub(super) ids: Ids,
-    /// Asks the server how far it is.
-    pub(super) observer: Connection,
-    /// How far the server is, as far as is known.
-    pub(super) zxid: i64,
+    /// The session of the replay itself, which asks the server how far it is.
+    pub(super) own_session: Connection,
+    /// How far the new server is, as far as is known.
+    pub(super) new_zxid: i64,
     pub(super) links: HashMap<u32, Link>,
     /// Connections that were lost before their time.
     lost: HashSet<u32>,
@@ -38,14 +38,14 @@ pub(super) struct Player<'r> {
 
 impl<'r> Player<'r> {
     pub(super) async fn new(replay: &'r Replay, plan: Plan) -> Result<Self, CaptureError> {
-        let mut observer = Connection::with_session(&replay.server, replay.limit).await?;
-        let answer = observer.ask(&Request::Ping).await;
+        let mut own_session = Connection::with_session(&replay.server, replay.limit).await?;
+        let answer = own_session.ask(&Request::Ping).await;
         let (_, zxid, _) = answer.map_err(|error| CaptureError::server(&replay.server, error.to_string()))?;
         Ok(Self {
             replay,
             ids: Ids::new(plan.base, zxid.0),
-            observer,
-            zxid: zxid.0,
+            own_session,
+            new_zxid: zxid.0,
             links: HashMap::new(),
             lost: HashSet::new(),
             at: 0,
@@ -55,6 +55,7 @@ impl<'r> Player<'r> {
         })
     }
 
+    /// Makes all steps. On an error, the replay's own session is not closed, and expires.
     pub(super) async fn play(mut self) -> Result<Replayed, CaptureError> {
         for step in std::mem::take(&mut self.plan.steps) {
             self.at = step.moment.at;
@@ -73,7 +74,7 @@ impl<'r> Player<'r> {
             let moment = Moment { time: self.plan.duration, connection, at: usize::MAX };
             self.cut(&Step { moment, action: Action::Cut, after: 0 }).await;
         }
-        self.observer.close().await;
+        self.own_session.close().await;
         Ok(self.replayed)
     }
 
@@ -103,7 +104,7 @@ impl<'r> Player<'r> {
         let (id, password) = self.session_to_ask_for(step, request, response).await;
         let mut sent = request.clone();
         sent.session = SessionId(id);
-        sent.last_zxid_seen = Zxid(self.ids.zxid(request.last_zxid_seen.0));
+        sent.last_zxid_seen = Zxid(self.ids.new_zxid(request.last_zxid_seen.0));
         sent.password = request.password.as_ref().map(|_| password);
         self.open(connection).await?.send(&encoding::payload(|out| sent.encode_frame(out))).await;
         let Some(response) = response else { return Ok(()) };
@@ -134,7 +135,7 @@ impl<'r> Player<'r> {
                 link.session = Some(session);
             }
         }
-        self.compare(step, &what, &captured, &of_connected(&came));
+        self.compare_fields(step, &what, &captured, &of_connected(&came));
         Ok(())
     }
 
@@ -168,6 +169,7 @@ impl<'r> Player<'r> {
         let connection = step.moment.connection;
         let what = show(&of_incoming(request, payload));
         let payload = self.mapped(payload, request);
+        // It is there: the first step of a connection opens it, its end is the last one, and `play` leaves out lost ones.
         let Some(link) = self.links.get_mut(&connection) else { return };
         let number = link.ask(&payload).await;
         self.replayed.requests += 1;
@@ -186,14 +188,14 @@ impl<'r> Player<'r> {
         };
         let came = self.wait_for(connection, self.replay.limit, wanted).await;
         if let Ok((_, zxid)) = came {
-            self.zxid = self.zxid.max(zxid);
+            self.new_zxid = self.new_zxid.max(zxid);
         }
         // A reply that the client has not got shows nothing but how far the server is.
         let Awaited::Reply { fields: captured, events, transaction } = awaited else { return };
         match came {
             Ok((fields, zxid)) => {
-                self.events(step, &format!("before the reply to {what}"), *events);
-                self.compare(step, &what, captured, &fields);
+                self.compare_events(step, &format!("before the reply to {what}"), *events);
+                self.compare_fields(step, &what, captured, &fields);
                 if let Some(transaction) = transaction.filter(|_| zxid > 0) {
                     // A difference is reported once.
                     self.ids.offset = zxid - transaction;
@@ -211,8 +213,8 @@ impl<'r> Player<'r> {
         let unchanged = || Bytes::copy_from_slice(payload);
         let Ok(mut body) = request.body.clone() else { return unchanged() };
         match &mut body {
-            Request::SetWatches(set) => set.relative_zxid = Zxid(self.ids.zxid(set.relative_zxid.0)),
-            Request::SetWatches2(set) => set.relative_zxid = Zxid(self.ids.zxid(set.relative_zxid.0)),
+            Request::SetWatches(set) => set.relative_zxid = Zxid(self.ids.new_zxid(set.relative_zxid.0)),
+            Request::SetWatches2(set) => set.relative_zxid = Zxid(self.ids.new_zxid(set.relative_zxid.0)),
             Request::Auth(AuthPacket { scheme: Some(scheme), auth: Some(auth), .. }) if !auth.is_empty() => {
                 match self.replay.credentials(scheme, auth) {
                     Some(credentials) => *auth = credentials.clone(),
@@ -253,7 +255,7 @@ impl<'r> Player<'r> {
         let connection = step.moment.connection;
         let Some(link) = self.links.get(&connection) else { return };
         let all = self.captured_events(connection).len();
-        let missing = (all - link.compared).saturating_sub(link.events.len());
+        let missing = (all - link.compared_events).saturating_sub(link.events.len());
         for _ in 0..missing {
             let is_event = |message| matches!(message, Ok(FromServer::Event(..))).then_some(());
             if self.wait_for(connection, self.timer_limit(), is_event).await.is_err() {
@@ -262,9 +264,9 @@ impl<'r> Player<'r> {
         }
         if let Some(link) = self.links.get_mut(&connection) {
             // Of what came while it went away, the capture may have less.
-            link.events.truncate(all - link.compared);
+            link.events.truncate(all - link.compared_events);
         }
-        self.events(step, "before the client ended the connection", all);
+        self.compare_events(step, "before the client ended the connection", all);
         self.links.remove(&connection);
     }
 
@@ -273,14 +275,15 @@ impl<'r> Player<'r> {
         let connection = step.moment.connection;
         let waited = self.wait_for(connection, self.timer_limit(), |_| None::<()>).await;
         let all = self.captured_events(connection).len();
-        self.events(step, "before the server ended the connection", all);
+        self.compare_events(step, "before the server ended the connection", all);
         if !matches!(waited, Err(ReceiveError::Ended)) {
             self.unasked_difference(step, "the server has ended the connection", "it has not");
         }
         self.links.remove(&connection);
     }
 
-    /// Ends a session that had expired at this point of the capture. To everybody else it is the same.
+    /// Ends a session that had expired at this point of the capture. To everybody else it is the same: it is resumed on a new
+    /// connection, so the server ends the old one if there is one, for which [`ended`](Self::ended) waits afterwards.
     async fn end_session(&mut self, step: &Step, captured: i64) -> Result<(), CaptureError> {
         let Some(session) = self.ids.session_mut(Some(captured)) else { return Ok(()) };
         session.is_closed = true;
@@ -292,7 +295,7 @@ impl<'r> Player<'r> {
             _ => None,
         };
         match closed {
-            Some((_, zxid, _)) => self.zxid = self.zxid.max(zxid.0),
+            Some((_, zxid, _)) => self.new_zxid = self.new_zxid.max(zxid.0),
             None => {
                 let expired = format!("session {captured:#x} has expired");
                 self.unasked_difference(step, &expired, "it had expired before");
@@ -324,10 +327,10 @@ impl<'r> Player<'r> {
 
     /// Asks the server something by the session of the replay itself.
     pub(super) async fn ask(&mut self, request: &Request) -> Result<Option<ErrorCode>, CaptureError> {
-        let answer = self.observer.ask(request).await;
+        let answer = self.own_session.ask(request).await;
         let gone = |error: ReceiveError| CaptureError::server(&self.replay.server, error.to_string());
         let (error, zxid, _) = answer.map_err(gone)?;
-        self.zxid = self.zxid.max(zxid.0);
+        self.new_zxid = self.new_zxid.max(zxid.0);
         Ok(error)
     }
 
@@ -347,14 +350,14 @@ impl<'r> Player<'r> {
     }
 
     /// Compares the events since the last time with those up to this number.
-    fn events(&mut self, step: &Step, when: &str, up_to: usize) {
+    fn compare_events(&mut self, step: &Step, when: &str, up_to: usize) {
         let connection = step.moment.connection;
         let Some(link) = self.links.get_mut(&connection) else { return };
         let came = std::mem::take(&mut link.events);
-        let from = link.compared;
+        let from = link.compared_events;
         // The reply to an auth, which comes out of order, may stand among events that are compared already.
         let to = from.max(up_to);
-        link.compared = to;
+        link.compared_events = to;
         self.replayed.events += came.len();
         let captured = &self.captured_events(connection)[from..to];
         let captured: Vec<_> = captured.iter().map(|event| self.ids.normal_captured(event)).collect();
@@ -365,7 +368,7 @@ impl<'r> Player<'r> {
         }
     }
 
-    fn compare(&mut self, step: &Step, what: &str, captured: &Fields, came: &Fields) {
+    fn compare_fields(&mut self, step: &Step, what: &str, captured: &Fields, came: &Fields) {
         let (captured, came) = (self.ids.normal_captured(captured), self.ids.normal(came));
         if captured != came {
             self.differ(step, what, &show(&captured), &show(&came));

@@ -14,27 +14,29 @@ use crate::wire::conversation::FromServer;
 
 /// How often sessions are kept alive while something is waited for.
 const TICK: Duration = Duration::from_millis(50);
+/// How often the server is asked how far it is while something is waited for that it does by itself.
+const POLL: Duration = Duration::from_millis(2);
 /// The longest time that is waited for what a timer of the server has done.
 const TIMER_LIMIT: Duration = Duration::from_secs(60);
 
 impl Player<'_> {
-    /// Waits until the server is as far as it was before this step. What the plan has no step for is left to its timers.
+    /// Waits until the new server is as far as the captured one was before this step. What the plan has no step for is left to its timers.
     pub(super) async fn catch_up(&mut self, step: &Step) -> Result<(), CaptureError> {
         let begun = Instant::now();
-        while self.zxid < self.ids.zxid(step.after) {
-            self.observe().await?;
-            if self.zxid >= self.ids.zxid(step.after) {
+        while self.new_zxid < self.ids.new_zxid(step.after) {
+            self.ask_zxid().await?;
+            if self.new_zxid >= self.ids.new_zxid(step.after) {
                 break;
             }
             if begun.elapsed() > self.timer_limit() {
-                let (captured, came) = (step.after, self.zxid - self.ids.offset);
+                let (captured, came) = (step.after, self.new_zxid - self.ids.offset);
                 let missing = format!("transactions of the server itself up to zxid {captured:#x}");
                 self.unasked_difference(step, &missing, &format!("it is still at {came:#x}"));
                 // It is reported once: the rest is compared from where the server is.
-                self.ids.offset = self.zxid - step.after;
+                self.ids.offset = self.new_zxid - step.after;
                 break;
             }
-            sleep(Duration::from_millis(2)).await;
+            sleep(POLL).await;
             self.tick().await;
         }
         Ok(())
@@ -46,7 +48,7 @@ impl Player<'_> {
     }
 
     /// Asks the server how far it is.
-    pub(super) async fn observe(&mut self) -> Result<(), CaptureError> {
+    pub(super) async fn ask_zxid(&mut self) -> Result<(), CaptureError> {
         self.ask(&Request::Ping).await.map(drop)
     }
 
@@ -64,8 +66,8 @@ impl Player<'_> {
             return;
         }
         self.ticked = Instant::now();
-        // If it fails, the next step tells.
-        let _ = self.observe().await;
+        // If it fails, the replay goes on until a step needs an answer of its own session.
+        let _ = self.ask_zxid().await;
         for (connection, link) in &mut self.links {
             let says_more = |number| self.plan.connections[number].last_sign > self.at;
             if link.session.is_some() && says_more(connection) {

@@ -29,7 +29,7 @@ async fn an_auth_may_have_been_answered_among_events_that_are_compared_before_it
     // A setWatches, an auth whose reply came after its first event, and a later request.
     for (came, captured) in [(&events[..2], 2), (&[], 1), (&events[2..], 3)] {
         player.links.get_mut(&1).expect("the connection").events = came.to_vec();
-        player.events(&step, "before a reply", captured);
+        player.compare_events(&step, "before a reply", captured);
     }
     assert_eq!(player.replayed.differences, []);
 }
