@@ -3,6 +3,23 @@
 //! Nothing is judged by time: each request waits for the reply to the one before. What the captured server did by itself, such as the
 //! end of a session that had expired, is done by the replay at the same point if the capture shows what it was. Otherwise the replay
 //! waits until the new server has done it as well.
+//!
+//! ```text
+//! records -> Reading, Draft -> UpperBounds, Order -> Plan, Step -> Player, Link -> Replayed
+//! ```
+//!
+//! | file | subject |
+//! | --- | --- |
+//! | `reading.rs` | `Reading`: records one after the other, as a `Draft` of each step and what its place follows from |
+//! | `timeline.rs` | `Timeline`: how far the captured server was at each record, and which transactions nothing explains |
+//! | `expiry.rs` | `Expiries`: which of these were sessions that had expired |
+//! | `order.rs` | `Order`: the place of each step, and a guess of the zxids that no reply names |
+//! | `plan.rs` | `Plan`: the steps of clients and of the captured server, sorted |
+//! | `step.rs` | `Step`: one of them, with its `Action` and what is `Awaited` |
+//! | `player.rs` | `Player`: makes the steps on the new server, and compares |
+//! | `waiting.rs` | what the `Player` waits for, and how it keeps sessions alive |
+//! | `link.rs` | `Link`: a connection to the new server in place of a captured one |
+//! | `ids.rs` | `Ids`: sessions and zxids of the new server in those of the capture, and what is left out of a comparison |
 
 mod expiry;
 mod ids;
