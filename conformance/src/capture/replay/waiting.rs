@@ -79,7 +79,8 @@ impl Player<'_> {
         }
     }
 
-    /// Waits for something on a connection. A server that sends on and on what is not waited for does not make it later.
+    /// Waits for something on a connection, and keeps sessions alive meanwhile. A server that sends on and on what is not waited for
+    /// does not make it later.
     pub(super) async fn wait_for<T>(
         &mut self,
         connection: u32,
@@ -96,8 +97,9 @@ impl Player<'_> {
                         return Ok(found);
                     }
                 }
-                Err(_) => self.tick().await,
+                Err(_) => {}
             }
+            self.tick().await;
         }
         Err(ReceiveError::Late(limit))
     }
