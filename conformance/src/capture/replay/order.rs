@@ -54,8 +54,8 @@ impl UpperBounds {
             let transaction = draft.transaction();
             known.extend(transaction);
             later.extend(transaction.map(|zxid| (draft.moment.at, zxid)));
-            if let Some(end) = transaction.or(draft.zxid.map(|zxid| zxid + 1)) {
-                opened.entry(draft.moment.connection).or_insert(end);
+            if let Some(bound) = transaction.or(draft.zxid.map(|zxid| zxid + 1)) {
+                opened.entry(draft.moment.connection).or_insert(bound);
             }
         }
         let mut smallest = i64::MAX;
