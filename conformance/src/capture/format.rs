@@ -47,23 +47,38 @@ pub(crate) enum RecordKind {
     Frame(Side),
     /// Bytes of this end that are not a frame, such as a four-letter word.
     Bytes(Side),
-    /// This end has ended the connection. The server has as well if it could not be reached.
+    /// This end has ended the connection; of the server also that it could not be reached.
     Ended(Side),
     /// The capture has ended, and with it all connections that are open. The last record.
     Finished,
 }
 
-/// The numbers of the kinds in the file.
-const KINDS: [(u8, RecordKind); 8] = [
-    (1, RecordKind::Opened),
-    (2, RecordKind::Frame(Side::Client)),
-    (3, RecordKind::Frame(Side::Server)),
-    (4, RecordKind::Bytes(Side::Client)),
-    (5, RecordKind::Bytes(Side::Server)),
-    (6, RecordKind::Ended(Side::Client)),
-    (7, RecordKind::Ended(Side::Server)),
-    (8, RecordKind::Finished),
-];
+impl RecordKind {
+    const ALL: [Self; 8] = [
+        Self::Opened,
+        Self::Frame(Side::Client),
+        Self::Frame(Side::Server),
+        Self::Bytes(Side::Client),
+        Self::Bytes(Side::Server),
+        Self::Ended(Side::Client),
+        Self::Ended(Side::Server),
+        Self::Finished,
+    ];
+
+    /// Its number in the file.
+    const fn number(self) -> u8 {
+        match self {
+            Self::Opened => 1,
+            Self::Frame(Side::Client) => 2,
+            Self::Frame(Side::Server) => 3,
+            Self::Bytes(Side::Client) => 4,
+            Self::Bytes(Side::Server) => 5,
+            Self::Ended(Side::Client) => 6,
+            Self::Ended(Side::Server) => 7,
+            Self::Finished => 8,
+        }
+    }
+}
 
 /// Appends a record.
 pub(super) fn write_record(record: &Record, out: &mut impl Write) -> io::Result<()> {
@@ -74,8 +89,7 @@ pub(super) fn write_record(record: &Record, out: &mut impl Write) -> io::Result<
     header.put_u32(length);
     header.put_u64(micros);
     header.put_u32(record.connection);
-    let number = KINDS.iter().find(|(_, kind)| *kind == record.kind).map(|(number, _)| *number);
-    header.extend(number);
+    header.push(record.kind.number());
     out.write_all(&header)?;
     out.write_all(&crc32fast::hash(&header).to_be_bytes())?;
     out.write_all(&record.content)?;
@@ -139,7 +153,7 @@ impl<R: Read> Records<R> {
         }
         let (length, micros) = (fields.get_u32() as usize, fields.get_u64());
         let (connection, number) = (fields.get_u32(), fields.get_u8());
-        let kind = KINDS.into_iter().find(|(known, _)| *known == number).map(|(_, kind)| kind);
+        let kind = RecordKind::ALL.into_iter().find(|kind| kind.number() == number);
         let (Some(kind), true) = (kind, length <= MAX_CONTENT) else { return Err(self.damaged()) };
         let mut content = vec![0; length];
         let mut checksum = [0; CHECKSUM];

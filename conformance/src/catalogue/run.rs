@@ -149,8 +149,12 @@ impl Runner {
             let (error, ..) = owner.ask(&exists).await.map_err(|error| left(&error.to_string()))?;
             if error.is_some() || is_locked {
                 self.end(&mut owner).await;
-                let locked = RunError { is_locked: true, ..left("something below it cannot be deleted") };
-                return if error.is_some() { Ok(()) } else { Err(locked) };
+            }
+            if error.is_some() {
+                return Ok(());
+            }
+            if is_locked {
+                return Err(RunError { is_locked: true, ..left("something below it cannot be deleted") });
             }
         }
         Err(left("it is still there after it was deleted"))

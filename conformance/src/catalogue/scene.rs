@@ -1,7 +1,6 @@
 //! [`Scene`]: a case that runs, with its connections and the values that it has named.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use bytes::BytesMut;
 
@@ -30,9 +29,15 @@ enum StepFailure {
     Unreachable(String),
 }
 
-impl<E: fmt::Display> From<E> for StepFailure {
-    fn from(error: E) -> Self {
-        Self::Wrong { reason: error.to_string(), came: None }
+impl From<String> for StepFailure {
+    fn from(reason: String) -> Self {
+        Self::Wrong { reason, came: None }
+    }
+}
+
+impl From<ReceiveError> for StepFailure {
+    fn from(error: ReceiveError) -> Self {
+        error.to_string().into()
     }
 }
 

@@ -51,7 +51,10 @@ impl Plan {
         for (zxid, deleted) in deletions.range(base + 1..) {
             // A timer of the server deletes one znode in a transaction; the end of a session deletes as many as it has.
             let is_by_timer = !order.known.contains(zxid) && !expiries.is_of_ephemeral(*zxid);
-            if let ([(sighting, path)], true) = (&deleted[..], is_by_timer) {
+            if !is_by_timer {
+                continue;
+            }
+            if let [(sighting, path)] = &deleted[..] {
                 explained.insert(*zxid);
                 steps.by_server(*sighting, Action::Delete { path: path.clone() });
             }

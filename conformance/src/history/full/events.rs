@@ -132,7 +132,8 @@ impl Replay<'_, '_> {
     }
 
     fn remove_watches(&mut self, op: usize, remove: &RemoveWatches, uncertain: bool) {
-        if let (Some(kind), Some(path)) = (WatcherType::from_code(remove.kind), &remove.path) {
+        if let Some(kind) = WatcherType::from_code(remove.kind) {
+            let path = remove.path.as_deref().unwrap_or_default();
             self.watches.remove(self.all.ops[op].conn, path, kind, uncertain);
         }
     }

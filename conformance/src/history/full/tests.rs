@@ -1,8 +1,11 @@
 //! Histories that are written by hand.
 
-use zoolet_proto::records::{AuthPacket, Create, GetData, SetData, SetWatches, WatchedEvent};
+use zoolet_proto::records::{
+    AddWatch, AuthPacket, Create, GetData, RemoveWatches, SetData, SetWatches, WatchedEvent,
+};
 use zoolet_proto::{
-    AclList, EventType, Incoming, KeeperState, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid, jute,
+    AclList, ErrorCode, EventType, Incoming, KeeperState, Reply, ReplyHeader, Request, SessionId, Stat, Xid,
+    Zxid, jute,
 };
 
 use super::*;
@@ -74,6 +77,18 @@ fn no_event_comes_of_a_read_whose_reply_has_not_come() {
     script.notifies(0, 4, EventType::NodeDataChanged).event(0, HistoryEvent::Ended);
     let stat = Stat { czxid: Zxid(2), mzxid: Zxid(4), pzxid: Zxid(2), version: 1, ..zero() };
     assert_eq!(script.replies(1, 1, 4, Reply::Stat(stat)).rule(), Some(Rule::EventExpected));
+}
+
+#[test]
+fn a_watch_without_a_path_is_removed_as_any_other() {
+    let mut script = Script::default();
+    script.opens(0).asks(0, 1, Request::AddWatch(AddWatch { path: None, mode: 0 }));
+    script.replies(0, 1, 1, Reply::WatchAdded);
+    let any = RemoveWatches { path: None, kind: 3 };
+    script.asks(0, 2, Request::RemoveWatches(any.clone())).replies(0, 2, 1, Reply::Empty);
+    let none = ReplyHeader::error(Xid(3), Zxid(1), ErrorCode::NoWatcher);
+    script.asks(0, 3, Request::CheckWatches(any)).event(0, HistoryEvent::Reply(none, Ok(Reply::Empty)));
+    assert_eq!(script.rule(), None);
 }
 
 fn zero() -> Stat {

@@ -196,7 +196,7 @@ fn lists(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError>
                         || (other.client, other.session) == (operation.client, operation.session)
                 };
                 let must = musts.remove(&operation.began).unwrap_or_default();
-                check_list(operation, names, &must, [&creates, &deletes], sees)?;
+                check_list(operation, names, &must, &creates, &deletes, sees)?;
             }
             (Call::List { .. }, _) => _ = musts.remove(&operation.began),
             _ => {}
@@ -210,7 +210,8 @@ fn check_list(
     list: &RegisterOp,
     names: &[String],
     must: &HashSet<&str>,
-    [creates, deletes]: [&Calls<'_>; 2],
+    creates: &Calls<'_>,
+    deletes: &Calls<'_>,
     sees: impl Fn(&RegisterOp) -> bool,
 ) -> Result<(), CheckError> {
     let listed: HashSet<_> = names.iter().map(String::as_str).collect();
