@@ -44,7 +44,7 @@ impl Bus {
         &mut self,
         to: ConnId,
         messages: impl Iterator<Item = Delivery<'m>> + Clone,
-        held_back: bool,
+        is_delayed: bool,
         rule: ReleaseRule,
     ) {
         let Some(conn) = self.conns.get_mut(&to) else { return };
@@ -54,7 +54,7 @@ impl Bus {
                 conn.peer.state.session.store(response.session.0, Relaxed);
             }
         }
-        let pushed = conn.peer.outbox.push(messages, held_back, rule);
+        let pushed = conn.peer.outbox.push(messages, is_delayed, rule);
         self.stats.sent.fetch_add(pushed.count, Relaxed);
         conn.note_pushed(&pushed, &mut self.counts, &mut self.gate);
     }

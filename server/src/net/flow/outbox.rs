@@ -30,8 +30,10 @@ use super::sync::{AtomicBool, AtomicU8, AtomicUsize, Mutex, MutexGuard};
 /// The send queue of one connection, and the count of its requests in flight. Turns fill the queue and never wait; the task
 /// of the connection, with its read loop and its write loop, empties it.
 ///
-/// Whoever changes what a loop waits for calls [`changed`](Outbox::changed) *after* the change. This is the only rule of
-/// wake-ups; `outbox_model_tests.rs` tries the interleavings.
+/// The rule of wake-ups: *after* a change to what a loop waits for, [`schedule`](Outbox::schedule) is called, and the task is
+/// woken if it was parked; [`changed`](Outbox::changed) does both. Only what is pushed during a write needs no call: the write loop
+/// looks again after it. The task parks only if nobody has called since before its loops looked, and has left its waker then
+/// ([`poll_loops`](Outbox::poll_loops)). `outbox_model_tests.rs` tries the interleavings.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     queue: Mutex<SendQueue>,
@@ -61,7 +63,7 @@ enum PollState {
     Scheduled,
 }
 
-/// Before each frame. What is counted is the rest, as on Apache.
+/// The length before each frame. The sizes of replies and events that are counted are without it, as on Apache.
 const PREFIX: u64 = frame::PREFIX as u64;
 
 /// What a push has led to.
@@ -72,9 +74,10 @@ pub(crate) struct Pushed {
     /// How many bytes the replies and the events among them are.
     pub(crate) replies: ReplySizes,
     pub(crate) event_bytes: u64,
-    /// The first transaction that the queue waits for, if it waited for none before; [`Outbox::release`] names the next.
+    /// The first transaction that the queue waits for, if it waited for none before. So the gate has a connection under one zxid
+    /// at most, that of its first held message; [`Outbox::release`] names the next.
     pub(crate) waits: Option<Zxid>,
-    /// The last one.
+    /// The last transaction that the queue waits for.
     pub(crate) held_until: Option<Zxid>,
 }
 
@@ -103,6 +106,7 @@ impl Outbox {
     pub(crate) fn new(limit: usize, budget: &Arc<SendBudget>) -> Self {
         Self {
             queue: Mutex::new(SendQueue::new(budget)),
+            // Not parked, as there is no waker yet: the first poll sees what changes before it.
             task: AtomicU8::new(PollState::Polling as u8),
             unanswered: AtomicUsize::new(0),
             unprocessed: AtomicUsize::new(0),
@@ -114,12 +118,12 @@ impl Outbox {
     }
 
     /// Queues messages, each after those before it and until `rule` lets it leave. Those after a [`Message::Close`] are lost,
-    /// as on a closed connection. If a fault has `held_back` them, replies among them count against the limit only by their
-    /// own size.
+    /// as on a closed connection. If the push `is_delayed`, as by a fault of a test, replies count against the limit only
+    /// by their own size.
     pub(crate) fn push<'m>(
         &self,
         messages: impl Iterator<Item = Delivery<'m>>,
-        held_back: bool,
+        is_delayed: bool,
         rule: ReleaseRule,
     ) -> Pushed {
         let mut pushed = Pushed::default();
@@ -138,7 +142,7 @@ impl Outbox {
                 }
                 Delivery::Message(Message::Reply(header, reply)) => {
                     let len = reply.encoded_len();
-                    let is_exempt = held_back && !matches!(reply, Reply::Event(_));
+                    let is_exempt = is_delayed && !matches!(reply, Reply::Event(_));
                     // Counted, and not encoded to find that out: a multiRead of many times one znode takes no memory before.
                     if len + if is_exempt { 0 } else { queue.size().all } > self.limit {
                         queue.overflow();
@@ -153,7 +157,7 @@ impl Outbox {
                 }
             }
             // Of events, whose length is known only now.
-            if !held_back && queue.size().all > self.limit {
+            if !is_delayed && queue.size().all > self.limit {
                 queue.overflow();
                 break;
             }
@@ -252,12 +256,12 @@ impl Outbox {
     /// Whether it is so for the log alone: the stream has taken everything that may leave.
     pub(crate) fn reader_waits_for_log(&self) -> bool {
         let queue = self.lock();
-        queue.reader_waits && queue.is_held() && queue.in_flight.all == 0 && queue.waiting.is_empty()
+        queue.reader_waits && queue.is_held() && queue.in_flight.all == 0 && queue.ready.is_empty()
     }
 
     /// Whether nothing can be sent any more.
     pub(crate) fn is_aborted(&self) -> bool {
-        self.aborted.load(Acquire)
+        self.aborted.load(Relaxed)
     }
 
     /// Whether the connection is closed because too much waited to be sent.
@@ -272,7 +276,7 @@ impl Outbox {
 
     /// Bytes that wait or are being written; 0 on an aborted connection.
     pub(crate) fn unsent(&self) -> usize {
-        self.unsent.load(Acquire)
+        self.unsent.load(Relaxed)
     }
 
     /// All bytes that were ever queued.
@@ -283,8 +287,8 @@ impl Outbox {
 
 /// For the task of the connection.
 impl Outbox {
-    /// Polls both loops until either ends. The write loop goes first, so that a close that was decided comes before what there
-    /// is to read, and both once more after requests were submitted, as most are answered by then.
+    /// Polls both loops until either ends: the write loop first, so that a connection that a turn has closed is not read any more.
+    /// Both are polled again if something has changed meanwhile, as when the turn that the read loop submits to pushes the replies.
     pub(crate) fn poll_loops<T>(
         &self,
         cx: &mut Context<'_>,
@@ -311,18 +315,19 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// Waits until there is something to do. The waiting bytes are swapped for `sent`, which is emptied.
+    /// Waits until there is something to do. The bytes that may leave are swapped for `sent`, which is emptied.
     ///
     /// Cancel safe: nothing is taken before it returns.
     pub(crate) async fn next(&self, sent: &mut SendBuffer) -> Next {
         sent.reuse();
         poll_fn(|cx| {
             let mut queue = self.lock_to_wait(cx);
+            // The write loop has sent what it took. The read loop, which is polled after it, may have waited for that.
             queue.in_flight = Size::default();
             let next = match queue.state {
                 CloseState::Aborted => Poll::Ready(Next::Abort),
-                state if !queue.waiting.is_empty() => {
-                    mem::swap(&mut queue.waiting, sent);
+                state if !queue.ready.is_empty() => {
+                    mem::swap(&mut queue.ready, sent);
                     queue.in_flight = sent.size();
                     let more = state == CloseState::Open || queue.is_held();
                     Poll::Ready(if more { Next::Send } else { Next::SendLast })
@@ -330,7 +335,6 @@ impl Outbox {
                 CloseState::Draining { asked } if !queue.is_held() => Poll::Ready(Next::Finish { asked }),
                 CloseState::Draining { .. } | CloseState::Open => Poll::Pending,
             };
-            // The read loop, which is polled after this one, may have waited for the bytes whose sending has just ended.
             self.note_size(&mut queue);
             next
         })
@@ -352,14 +356,15 @@ impl Outbox {
         self.unanswered.fetch_add(requests, Relaxed);
     }
 
-    /// Waits until the next requests may be submitted: all before are answered, and less than the mark is unsent.
-    /// Returns how many of those were not processed. On an aborted connection nothing is unsent, but a batch that a turn
-    /// may return is still awaited: its frames have to be in the read buffer then. Only for
+    /// Waits until the next requests may be submitted: a turn has answered or returned all that were, and less than the mark is
+    /// unsent. Returns how many were returned ([`return_unprocessed`](Outbox::return_unprocessed)); they are submitted again from the
+    /// read buffer, so an aborted connection, with nothing unsent, waits for the turn too. Only for
     /// [`poll_loops`](Outbox::poll_loops).
     pub(crate) async fn ready_for_requests(&self) -> usize {
         let mut waits = false;
         poll_fn(|cx| {
-            // Replies leave before more is read: both loops are polled again, the write loop first.
+            // Replies leave before more is read. No waker is left: `poll_loops` sees that the task is scheduled, and polls both loops
+            // again, the write loop first, or wakes the task itself.
             if self.is_scheduled() {
                 return Poll::Pending;
             }
@@ -422,6 +427,7 @@ impl Outbox {
         let is_aborted = queue.state == CloseState::Aborted;
         let Size { all, unshared } = queue.size();
         queue.charge.set(unshared);
+        // Relaxed: the task sees these by the `schedule` or the count of requests that follows. To others they are hints.
         self.unsent.store(if is_aborted { 0 } else { all }, Relaxed);
         self.aborted.store(is_aborted, Relaxed);
     }
@@ -434,7 +440,8 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, SendQueue> {
-        // Nothing panics while it holds the lock; if something did, the queue is still whole.
+        // Not `crate::locked`: the model test has another mutex. Nothing panics while it holds the lock; if something did, the queue
+        // is still whole.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -271,7 +271,7 @@ async fn requests_that_a_turn_has_not_reached_are_returned_when_there_is_room() 
 }
 
 #[tokio::test]
-async fn replies_that_were_held_back_count_by_their_own_size_and_events_by_all_that_waits() {
+async fn replies_that_a_fault_has_delayed_count_by_their_own_size_and_events_by_all_that_waits() {
     let event = |path: &str| {
         let event = WatchedEvent {
             kind: EventType::NodeCreated,

@@ -33,10 +33,9 @@ impl<'m> From<&'m Output> for Delivery<'m> {
 pub(crate) struct ReleaseRule {
     /// The last transaction whose messages may leave.
     pub(crate) durable: Zxid,
-    /// The last transaction of the turns before this one. Those of this turn are committed together; under an interceptor, those of
-    /// each input.
+    /// The last transaction of the turns before this one.
     pub(crate) before: Zxid,
-    /// The last transaction there is.
+    /// The last transaction that was submitted. A turn submits once, before it delivers; under an interceptor it may several times.
     pub(crate) last: Zxid,
 }
 
@@ -68,16 +67,17 @@ impl ReleaseRule {
     }
 
     fn waits_for_zxid(self, zxid: Zxid) -> Option<Zxid> {
-        // Transactions of one turn mostly become durable together, so their replies are one piece of an outbox.
+        // What a turn submits at once becomes durable at once, so its replies are one piece of an outbox. Under an interceptor a
+        // reply that is delivered later in the turn may wait for a later transaction than its own, which is safe.
         (zxid > self.durable).then(|| if zxid > self.before { self.last } else { zxid })
     }
 }
 
-/// The messages that wait, and what an [`Outbox`](super::outbox::Outbox) knows of their connection.
+/// The messages that are not sent yet, and what an [`Outbox`](super::outbox::Outbox) knows of their connection.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     /// Messages that may leave.
-    pub(crate) waiting: SendBuffer,
+    pub(crate) ready: SendBuffer,
     /// The messages after those, by the transaction that they wait for; how many these are, and their bytes.
     held: VecDeque<HeldMessages>,
     held_count: usize,
@@ -122,7 +122,7 @@ pub(crate) enum CloseState {
 impl SendQueue {
     pub(crate) fn new(budget: &Arc<SendBudget>) -> Self {
         Self {
-            waiting: SendBuffer::default(),
+            ready: SendBuffer::default(),
             held: VecDeque::new(),
             held_count: 0,
             held_size: Size::default(),
@@ -146,7 +146,7 @@ impl SendQueue {
         }
         let is_held = !self.held.is_empty();
         // A message that waits for nothing itself still must not overtake those that do.
-        let buffer = self.held.back_mut().map_or(&mut self.waiting, |held| {
+        let buffer = self.held.back_mut().map_or(&mut self.ready, |held| {
             held.count += 1;
             &mut held.messages
         });
@@ -165,7 +165,7 @@ impl SendQueue {
             let Some(HeldMessages { mut messages, count, .. }) = self.held.pop_front() else { break };
             self.held_count -= count;
             self.held_size = self.held_size - messages.size();
-            self.waiting.append_all(&mut messages);
+            self.ready.append_all(&mut messages);
             self.spare = messages;
         }
     }
@@ -183,12 +183,12 @@ impl SendQueue {
     }
 
     pub(crate) fn size(&self) -> Size {
-        self.waiting.size() + self.held_size + self.in_flight
+        self.ready.size() + self.held_size + self.in_flight
     }
 
     /// Whether the write loop has something to do that it does not come to by itself: after a write it looks again.
     pub(crate) fn needs_writer(&self) -> bool {
-        self.state != CloseState::Open || (self.in_flight.all == 0 && !self.waiting.is_empty())
+        self.state != CloseState::Open || (self.in_flight.all == 0 && !self.ready.is_empty())
     }
 
     pub(crate) fn overflow(&mut self) {
@@ -199,7 +199,7 @@ impl SendQueue {
 
     pub(crate) fn abort(&mut self) {
         self.state = CloseState::Aborted;
-        (self.waiting, self.spare) = Default::default();
+        (self.ready, self.spare) = Default::default();
         self.held.clear();
         (self.held_count, self.held_size) = Default::default();
     }
