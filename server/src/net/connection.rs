@@ -107,7 +107,7 @@ impl Connection {
     ) -> CloseReason {
         let outbox = &self.registration.peer.outbox;
         let mut reading = pin!(self.read_loop(reader));
-        // The write loop is dropped before the read loop goes on alone.
+        // The block drops the write loop, which has ended: what follows can use its memory.
         let error = {
             let mut writing = pin!(self.write_loop(writer));
             match poll_fn(|cx| outbox.poll_loops(cx, writing.as_mut(), reading.as_mut())).await {
@@ -116,7 +116,8 @@ impl Connection {
             }
         };
         tracing::debug!(%error, "cannot write");
-        // Replies cannot be sent any more, but the requests that the peer has sent are still executed.
+        // Replies cannot be sent any more. The outbox drops them, so that the read loop does not wait for that: the requests that the
+        // peer has sent are still executed.
         outbox.abort();
         let mut nothing = pin!(pending());
         let reading = poll_fn(|cx| outbox.poll_loops(cx, nothing.as_mut(), reading.as_mut()));
@@ -167,6 +168,7 @@ impl Connection {
                 if submitted == BATCH {
                     yield_now().await;
                 }
+                // Last, when other tasks may have released messages already.
                 back_pressure.wait_for_log(outbox, submitted).await;
             }
             // A buffer grows with what arrives, not with the length that a frame announces. An empty one is let go while the
@@ -322,6 +324,7 @@ impl Connection {
     async fn overdue(&self, stream: &Half<'_, impl Transport>) {
         let outbox = &self.registration.peer.outbox;
         outbox.closing().await;
+        // The peer has as long again if the stream itself delays the writing, as a fault of a test makes it do.
         while timeout(LINGER, outbox.aborted()).await.is_err() && stream.with(Transport::is_delaying) {}
     }
 

@@ -123,14 +123,14 @@ pub(crate) async fn send_all<T: Future<Output = ()>>(
 ) -> io::Result<bool> {
     while !bytes.is_empty() {
         let writing = async {
-            let (written, turn) = send_some(writer, bytes, bulk).await?;
+            let (written, permit) = send_some(writer, bytes, bulk).await?;
             if written == bytes.len() {
                 // Streams that were handed in may buffer what is written.
                 writer.flush().await?;
             }
-            io::Result::Ok((written, turn))
+            io::Result::Ok((written, permit))
         };
-        let (written, turn) = tokio::select! {
+        let (written, permit) = tokio::select! {
             biased;
             written = writing => written?,
             () = timeout() => return Ok(false),
@@ -143,14 +143,14 @@ pub(crate) async fn send_all<T: Future<Output = ()>>(
             progress();
             yield_now().await;
         }
-        // Not before: a thousand tasks that are ready to run would each get the same turn, one after the other.
-        drop(turn);
+        // Not before: a thousand tasks that are ready to run would each get the same permit, one after the other.
+        drop(permit);
     }
     Ok(true)
 }
 
-/// Sends bytes at the front. A connection that has more waits for its turn, but not for its peer while it has that. Returns
-/// how many bytes were sent, and the turn if they were sent in one.
+/// Sends at most [`MAX_SEND`] bytes at the front. A connection that has more waits for a permit, and does not wait for its peer while
+/// it has one. Returns how many bytes were sent, and the permit if they were sent with one.
 async fn send_some<'b>(
     writer: &mut (impl AsyncWrite + Unpin),
     bytes: &SendBuffer,
@@ -163,13 +163,13 @@ async fn send_some<'b>(
     let count = bytes.slices(&mut slices, MAX_SEND);
     let slices = &slices[..count];
     if bytes.len() > MAX_SEND {
-        let turn = bulk.acquire().await.ok();
+        let permit = bulk.acquire().await.ok();
         let at_once = poll_fn(|cx| match Pin::new(&mut *writer).poll_write_vectored(cx, slices) {
             Poll::Ready(written) => Poll::Ready(Some(written)),
             Poll::Pending => Poll::Ready(None),
         });
         if let Some(written) = at_once.await {
-            return Ok((written?, turn));
+            return Ok((written?, permit));
         }
     }
     Ok((writer.write_vectored(slices).await?, None))
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_send_waits_for_its_turn_and_a_short_one_does_not() {
+    async fn a_long_send_waits_for_a_permit_and_a_short_one_does_not() {
         let (none, one) = (Semaphore::new(0), Semaphore::new(1));
         assert!(is_sent(MAX_SEND, &none).await && !is_sent(MAX_SEND + 1, &none).await);
         assert!(is_sent(10 * MAX_SEND, &one).await);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_turn_lasts_until_other_tasks_have_run() {
+    async fn a_permit_is_kept_until_other_tasks_have_run() {
         let one = Semaphore::new(1);
         let (mut ours, _theirs) = duplex(1 << 20);
         let mut buffer = SendBuffer::default();

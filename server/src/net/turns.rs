@@ -64,7 +64,7 @@ impl Turns {
         }
         engine.in_turn = true;
         // A turn that panics stops the server: the state that it leaves can only be read.
-        let broken = self.stop.drop_guard_ref();
+        let stop_on_panic = self.stop.drop_guard_ref();
         let (at, now) = self.clock.now_and_unix_millis();
         let now = Millis(now);
         self.span.in_scope(|| {
@@ -75,7 +75,7 @@ impl Turns {
             work(&mut engine, now);
             engine.end_turn(now);
         });
-        broken.disarm();
+        stop_on_panic.disarm();
         engine.in_turn = false;
         engine.turns += 1;
         Some(engine)
@@ -88,6 +88,7 @@ impl Turns {
         // Before anything that it may wait for: the log, the queue of slow connections, the engine.
         let read = self.clock.now();
         if let Some(commits) = &self.commits {
+            // The room is not reserved: those that have waited go on all at once, each with a batch.
             if commits.is_full() && inputs.iter().any(takes_zxid) {
                 waits_for_room.store(true, Ordering::Relaxed);
                 commits.has_room().await;
@@ -100,7 +101,7 @@ impl Turns {
         } else {
             self.act(|engine, now| engine.take(now, conn, read, inputs, false)).is_some()
         };
-        // Not before, as a turn for deadlines may come first.
+        // Not before, as a turn for deadlines may come first. Mostly it is not set, and memory that other threads read is not written.
         if waits_for_room.load(Ordering::Relaxed) {
             waits_for_room.store(false, Ordering::Relaxed);
         }
