@@ -35,7 +35,7 @@ pub(crate) struct Log {
     /// The last transaction that was appended and not synced, and the number and bytes of all of them.
     unsynced: Option<Zxid>,
     unsynced_amount: Amount,
-    /// When they were submitted and when the log took them, if that is measured.
+    /// When the turns began that submitted them, and when the log took the first, if that is measured.
     submitted: Submitted,
     taken: Option<Instant>,
     /// How often the directory was opened anew.
@@ -46,8 +46,8 @@ pub(crate) struct Log {
     /// When the last one began, and the last transaction then.
     snapshot_begun: Option<(Instant, Zxid)>,
     /// Those who wait for the snapshot that is under way, and for the next one.
-    waiting: Vec<SnapshotRequest>,
-    requests: Vec<SnapshotRequest>,
+    current_requests: Vec<SnapshotRequest>,
+    next_requests: Vec<SnapshotRequest>,
     is_cancelled: Arc<AtomicBool>,
     spare: SpareThread,
     close: Option<Close>,
@@ -93,8 +93,8 @@ impl Log {
             snapshot,
             running: None,
             snapshot_begun: None,
-            waiting: Vec::new(),
-            requests: Vec::new(),
+            current_requests: Vec::new(),
+            next_requests: Vec::new(),
             is_cancelled: Arc::default(),
             spare: SpareThread::default(),
             close: None,
@@ -119,7 +119,7 @@ impl Log {
             tokio::select! {
                 biased;
                 outcome = ended(&mut self.running) => self.end_snapshot(outcome),
-                // All that there is: it is synced together.
+                // All that there is: it is synced together. Never 0, as `self.queue` has a sender: `Work::Close` ends the loop.
                 _ = self.work.recv_many(&mut batch, usize::MAX) => {}
             }
             self.handle(&mut batch);
@@ -148,8 +148,8 @@ impl Log {
         }
         if self.settings.stop.is_cancelled() || self.close.is_some() {
             // They learn that the server has stopped. If it has by a turn that panicked, every snapshot would be given up.
-            self.requests.clear();
-        } else if self.running.is_none() && (!self.requests.is_empty() || self.snapshot_is_due()) {
+            self.next_requests.clear();
+        } else if self.running.is_none() && (!self.next_requests.is_empty() || self.snapshot_is_due()) {
             self.begin_snapshot();
         }
         self.spare.work(&mut self.storage, &self.is_cancelled);
@@ -159,10 +159,10 @@ impl Log {
         match work {
             // After a failure nothing is tried: it would follow a hole.
             _ if self.has_failed => {}
-            Work::Txns(txns, bytes, at) => {
-                if let Some(at) = at {
+            Work::Txns(txns, bytes, began) => {
+                if let Some(began) = began {
                     self.taken.get_or_insert_with(|| self.settings.clock.now());
-                    self.submitted.push((at, txns.len() as u64));
+                    self.submitted.push((began, txns.len() as u64));
                 }
                 for txn in &txns {
                     self.storage.append(txn)?;
@@ -177,7 +177,7 @@ impl Log {
                 // Nobody waits for this if the snapshot was given up.
                 let _ = done.send(());
             }
-            Work::Snapshot(request) => self.requests.push(request),
+            Work::Snapshot(request) => self.next_requests.push(request),
             Work::Restore(restored) => self.restore(&restored)?,
             Work::Reopen(generation, storage) => self.reopen(generation, *storage),
             Work::Close(how) => {
@@ -188,7 +188,7 @@ impl Log {
         Ok(())
     }
 
-    /// Syncs what was appended, and reports it.
+    /// Writes what was appended, syncs it if commits are synced, and reports it to the queue.
     fn commit(&mut self) -> Result<(), StorageError> {
         let Some(last) = self.unsynced.take().filter(|_| !self.has_failed) else { return Ok(()) };
         let begun = self.settings.clock.now();
@@ -234,7 +234,7 @@ impl Log {
     }
 
     fn begin_snapshot(&mut self) {
-        self.waiting = mem::take(&mut self.requests);
+        self.current_requests = mem::take(&mut self.next_requests);
         if let Some(zxid) = self.snapshot.filter(|zxid| *zxid == self.source.last_zxid()) {
             return self.answer(Outcome::Written(zxid));
         }
@@ -298,9 +298,9 @@ impl Log {
             }
             Outcome::LogFailed(error) => return self.fail(error),
             // The tree was replaced meanwhile: they get the next one. Or the server has stopped: there is none.
-            Outcome::GivenUp => return self.requests.append(&mut self.waiting),
+            Outcome::GivenUp => return self.next_requests.append(&mut self.current_requests),
         };
-        for request in self.waiting.drain(..) {
+        for request in self.current_requests.drain(..) {
             let _ = request.send(answer.clone());
         }
     }
@@ -323,14 +323,15 @@ impl Log {
         self.generation = generation;
         (self.unsynced, self.unsynced_amount) = (None, Amount::default());
         (self.submitted, self.taken) = (Submitted::new(), None);
-        self.waiting.clear();
-        self.requests.clear();
+        self.current_requests.clear();
+        self.next_requests.clear();
         (self.snapshot, self.snapshot_begun) = (storage.loaded_snapshot(), None);
         self.storage = storage;
     }
 
     fn fail(&mut self, error: StorageError) {
-        // The turn under way may be that of a simulated crash, which ends the disk first, and then opens the next directory.
+        // Asked only to wait for the end of the turn under way: it may be that of a simulated crash, which ends the disk first, and
+        // then opens the next directory.
         self.source.last_zxid();
         // Otherwise it was the end of that disk.
         if self.queue.generation() == self.generation {

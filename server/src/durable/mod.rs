@@ -7,26 +7,27 @@
 //!   transaction. Their messages wait in wire form, in the outbox of the connection.
 //! - [`CommitQueue`] is between turns and the log: transactions in, the durable zxid out.
 //! - `Log` takes everything that is queued, writes it, and syncs once; what arrives meanwhile is the next batch. Nobody else ever
-//!   has the log. It is a future, which a thread of its own runs, so that a sync holds up neither a worker of the runtime nor the
-//!   engine's lock. On a disk that does not block it is a task, so that a simulated run repeats with its seed.
+//!   writes to it. (If commits are not synced, a snapshot syncs the log's file before it begins.) It is a future, which a thread of
+//!   its own runs, so that a sync holds up neither a worker of the runtime nor the engine's lock. On a disk that does not block it
+//!   is a task, so that a simulated run repeats with its seed.
 //! - A [snapshot] is copied in slices between turns and written beside the log, with rests while others write and sync.
 //!
 //! # Who waits for what, and who wakes whom
 //!
 //! ```text
-//! turns --send--> CommitQueue --recv_many--> Log --commit--> disk
-//!  ^                                          |
-//!  |  release_durable                         |  advance
-//! driver <------------ advanced --------------+
+//! turns --submit--> CommitQueue --recv_many--> Log --commit--> disk
+//!  ^                                            |
+//!  |  release_durable                           |  advance
+//! driver <------------- advanced ---------------+
 //! ```
 //!
 //! | who waits | for | in | woken by |
 //! | --- | --- | --- | --- |
-//! | the log | work | `Log::run`, the channel of the queue | `CommitQueue::send` |
+//! | the log | work | `Log::run`, the channel of the queue | `CommitQueue::submit`, `send` |
 //! | the log | the end of a snapshot | `log::ended`, a channel | its job, which reports or panics |
 //! | the driver | a later durable zxid | `CommitQueue::advanced` | `advance`; it takes an empty turn, `Turns::release_durable` |
 //! | a connection, to send | a message that may leave | `Outbox::next` | the next turn, in any task: it begins with `DurabilityGate::advance` |
-//! | a connection, to submit a write or open a session | room in 32 MiB | `CommitQueue::has_room` | `advance`, or `fail`, `reopen` or the end |
+//! | a connection, to submit a write or open a session | room in 32 MiB, which a batch of each connection may exceed | `CommitQueue::has_room` | `advance`, or `fail`, `reopen` or the end |
 //! | `ServerHandle::durable` | everything that was submitted | `CommitQueue::all_durable` | the same |
 //! | a snapshot | the log's next file | `Work::Roll` | `Log::do_work`, or the drop of it |
 //! | `Server::snapshot` | a snapshot | `Work::Snapshot` | `Log::answer`, or the drop of it |

@@ -27,7 +27,7 @@ pub(crate) struct RestoredState {
     /// That of the new tree; its zxid is in no log.
     pub(crate) header: SnapshotHeader,
     pub(crate) sessions: Vec<(SessionId, i32)>,
-    /// The next one waits for it: both have a spool of the same name.
+    /// The guard of [`Shared::backup`](crate::shared::Shared::backup), for which the next one waits: both have a spool of the same name.
     pub(crate) _turn: OwnedMutexGuard<()>,
 }
 
@@ -95,7 +95,8 @@ struct State {
     released: Zxid,
     /// The transactions that were submitted and are not durable.
     waiting: Amount,
-    /// What was counted since the last reset; the rest of it is of no meaning.
+    /// What was counted since the last reset. [`CommitQueue::metrics`] fills in the other fields: what waits, how far the log is and
+    /// whether it has failed.
     counts: LogMetrics,
     last_snapshot: Option<LastSnapshot>,
     measures: Option<LogMeasures>,
@@ -114,8 +115,8 @@ impl CommitQueue {
         (Arc::new(Self { work, state, changed, failure }), log)
     }
 
-    /// Submits transactions, of a turn that began then if that is measured. Returns the zxid of the last one.
-    pub(crate) fn submit(&self, txns: impl Iterator<Item = Txn>, at: Option<Instant>) -> Option<Zxid> {
+    /// Submits transactions of a turn, with the time at which it `began` if that is measured. Returns the zxid of the last one.
+    pub(crate) fn submit(&self, txns: impl Iterator<Item = Txn>, began: Option<Instant>) -> Option<Zxid> {
         let txns: SmallVec<[Txn; 1]> = txns.collect();
         let last = txns.last()?.zxid;
         let bytes = txns.iter().map(|txn| TXN + size(&txn.op)).sum();
@@ -124,7 +125,7 @@ impl CommitQueue {
         state.waiting.txns += txns.len() as u64;
         state.waiting.bytes += bytes;
         state.counts.submitted += txns.len() as u64;
-        self.send_locked(state, Work::Txns(txns, bytes, at));
+        self.send_locked(state, Work::Txns(txns, bytes, began));
         Some(last)
     }
 
@@ -151,6 +152,7 @@ impl CommitQueue {
     fn send_locked(&self, state: MutexGuard<'_, State>, work: Work) {
         let refused = self.work.send(work);
         drop(state);
+        // Not under the lock: it may own files, and the senders of answers, which wake tasks.
         drop(refused);
     }
 
@@ -176,7 +178,7 @@ impl CommitQueue {
         self.changed.notify_waiters();
     }
 
-    /// Notes that everything up to `durable` is in the log of that generation, the last `amount` of it since the last call. Lets
+    /// Notes that everything up to `durable` is in the log of that generation; `amount` is what it has got since the last call. Lets
     /// `measure` record how long that took, if it is measured.
     pub(crate) fn advance(
         &self,
@@ -186,6 +188,7 @@ impl CommitQueue {
         measure: impl FnOnce(&mut LogMeasures),
     ) {
         let mut state = self.lock();
+        // In every generation: the sync was made.
         state.measures.as_mut().map(measure);
         if state.generation == generation {
             state.durable = durable;
@@ -282,7 +285,8 @@ impl CommitQueue {
         state.last <= state.released
     }
 
-    /// Whether too much waits for the disk.
+    /// Whether too much waits for the disk. This reserves nothing: each connection that looks at once, or has waited for room, may
+    /// submit a batch more.
     pub(crate) fn is_full(&self) -> bool {
         self.has_too_much(&self.lock())
     }

@@ -92,6 +92,7 @@ impl SnapshotJob {
 
     /// Copies the tree to a file.
     async fn copy(&self, pace: Pace) -> Result<Outcome, StorageError> {
+        // If commits are not synced. The inner error stops the server, as what is on disk of the log is unknown; the outer does not.
         if let Err(error) = self.dir.sync_log()? {
             return Ok(Outcome::LogFailed(error));
         }
