@@ -9,6 +9,7 @@ use zoolet_server::StartError;
 use zoolet_storage::StorageError;
 
 use crate::health::Trouble;
+use crate::missing_features;
 use crate::settings::SettingMistake;
 use crate::text::quoted;
 use crate::zoo_cfg::ConfigError;
@@ -49,7 +50,10 @@ pub(crate) enum Failure {
     NoSuchTransaction { at: Zxid, last: Zxid },
     #[error("cannot {action} {}: {source}", .file.display())]
     File { action: &'static str, file: PathBuf, source: io::Error },
-    #[error("{address} must be HOST:PORT,HOST:PORT, or @NAME of a cluster in the file of clusters")]
+    #[error(
+        "{address} must be HOST:PORT,HOST:PORT, or @NAME of a cluster in the file of clusters{}",
+        missing_features()
+    )]
     Servers { address: String },
     #[cfg(feature = "conformance")]
     #[error(transparent)]

@@ -49,7 +49,7 @@ use crate::failure::MISTAKE;
     )
 )]
 #[cfg_attr(
-    not(feature = "shell"),
+    not(feature = "full"),
     command(
         after_help = "The feature `full` of cargo adds TLS, the admin server, a shell and the conformance kit."
     )
@@ -65,7 +65,11 @@ enum Command {
     Serve(Box<serve::Serve>),
     /// Ask servers whether they serve: exit code 0, or 1 if one does not
     Health(health::Health),
-    /// Wait until servers serve, one of them leads, or a znode exists
+    /// Wait until servers serve, or one of them leads
+    #[cfg_attr(
+        feature = "shell",
+        command(about = "Wait until servers serve, one of them leads, or a znode exists")
+    )]
     Wait(health::Wait),
     /// Inspect, check, copy and repair data directories
     #[command(subcommand)]
@@ -184,7 +188,7 @@ fn first_line(error: &clap::Error, subcommand: &str) -> String {
 }
 
 /// What a build without all features says of a flag or command that it does not know.
-fn missing_features() -> String {
+pub(crate) fn missing_features() -> String {
     let features = [
         ("tls", cfg!(feature = "tls")),
         ("admin", cfg!(feature = "admin")),

@@ -43,8 +43,11 @@ pub(crate) struct Health {
 
 /// The arguments of `zoolet wait`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Exit code 1 if it takes longer, with --znode 5 if no server is reached. Example: zoolet wait zk1:2181,zk2:2181,zk3:2181 --leader --timeout 5m"
+#[cfg_attr(
+    feature = "shell",
+    command(
+        after_help = "Exit code 1 if it takes longer, with --znode 5 if no server is reached. Example: zoolet wait zk1:2181,zk2:2181,zk3:2181 --leader --timeout 5m"
+    )
 )]
 pub(crate) struct Wait {
     /// The servers, all of which must serve; without them, those of the variable ZOOKEEPER, else 127.0.0.1:2181

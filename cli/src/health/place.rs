@@ -57,7 +57,13 @@ impl Place {
         let hosts: Vec<_> =
             hosts.split(',').map(str::trim).filter(|host| !host.is_empty()).map(with_port).collect();
         let is_known = scheme == "zk" || cfg!(feature = "tls") && scheme == "zk+tls";
-        if !is_known || hosts.is_empty() || !hosts.iter().all(|host| ServerBuilder::is_address(host)) {
+        // A build without the shell knows no names of clusters.
+        let is_name = address.starts_with('@');
+        if is_name
+            || !is_known
+            || hosts.is_empty()
+            || !hosts.iter().all(|host| ServerBuilder::is_address(host))
+        {
             return Err(Failure::Servers { address: quoted(address) });
         }
         let chroot = chroot.trim_end_matches('/').to_owned();
@@ -103,16 +109,10 @@ mod tests {
         let place = Place::parse("zk1, zk2:7,[::1]/app/").unwrap();
         assert_eq!(place.hosts, ["zk1:2181", "zk2:7", "[::1]:2181"]);
         assert_eq!(place.chroot, "/app");
-        #[cfg(feature = "tls")]
-        {
-            let place = Place::parse("zk+tls://alice@zk1,zk2:7/app").unwrap();
-            assert_eq!(
-                (&*place.hosts.join(","), &*place.chroot, place.is_tls),
-                ("zk1:2181,zk2:7", "/app", true)
-            );
-            assert!(!Place::parse("zk://zk1").unwrap().is_tls);
-        }
-        for wrong in ["", "/app", "zk1:port", "dns-srv://zk1", "https://zk1"] {
+        let place = Place::parse("zk+tls://alice@zk1,zk2:7/app").unwrap();
+        assert_eq!((&*place.hosts.join(","), &*place.chroot, place.is_tls), ("zk1:2181,zk2:7", "/app", true));
+        assert!(!Place::parse("zk://zk1").unwrap().is_tls);
+        for wrong in ["", "@prod", "/app", "zk1:port", "dns-srv://zk1", "https://zk1"] {
             Place::parse(wrong).unwrap_err();
         }
         assert!(address("zk1:1,zk2").is_err(), "an argument has its ports");

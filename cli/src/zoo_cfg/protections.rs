@@ -21,13 +21,13 @@ const fn row(key: &'static str, is_asked: IsAsked, what: &'static str) -> Protec
 /// All of them. A key that only says how a protection works, such as where a key store is, is absent: another key asks for it.
 const PROTECTIONS: &[Protection] = &[
     #[cfg(not(feature = "tls"))]
-    row("secureClientPort", |_| Ok(true), "TLS, which a build with cargo's feature `tls` has,"),
+    row("secureClientPort", |_| Ok(true), "TLS in a build without cargo's feature `tls`"),
     #[cfg(not(feature = "tls"))]
-    row("client.portUnification", is_true, "TLS, which a build with cargo's feature `tls` has,"),
+    row("client.portUnification", is_true, "TLS in a build without cargo's feature `tls`"),
     #[cfg(not(feature = "tls"))]
-    row("admin.forceHttps", is_true, "HTTPS, which a build with cargo's features `tls` and `admin` has,"),
+    row("admin.forceHttps", is_true, "HTTPS in a build without cargo's features `tls` and `admin`"),
     #[cfg(not(feature = "tls"))]
-    row("admin.needClientAuth", is_true, "HTTPS, which a build with cargo's features `tls` and `admin` has,"),
+    row("admin.needClientAuth", is_true, "HTTPS in a build without cargo's features `tls` and `admin`"),
     row("ssl.ocsp", is_true, "to ask an OCSP server about client certificates"),
     row("ssl.authProvider", |value| Ok(value != "x509"), "a provider for certificates other than x509"),
     row("sslQuorum", is_true, "TLS between servers"),

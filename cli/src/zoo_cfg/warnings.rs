@@ -37,6 +37,10 @@ fn why_ignored(spelling: &str) -> Option<&'static str> {
         "requireClientAuthScheme" => Some(
             "no ZooKeeper reads it, and clients without SASL are served; sessionRequireClientSASLAuth refuses them",
         ),
+        #[cfg(not(feature = "admin"))]
+        name if name.starts_with("admin.") || name.starts_with("metricsProvider.") => {
+            Some("builds with cargo's feature `admin` have it")
+        }
         name if name.starts_with("server.") => Some("no ensemble; only its client address is used"),
         _ => None,
     }

@@ -60,7 +60,7 @@ pub(crate) enum ReceiveError {
     #[error("cannot connect: {0}")]
     Unreachable(String),
     /// Nothing that was waited for has come within this time.
-    #[error("what was waited for has not come within {} s", .0.as_secs_f64())]
+    #[error("nothing has come within {} s", .0.as_secs_f64())]
     Late(Duration),
     /// It is none that a ZooKeeper sends.
     #[error("{0}")]

@@ -11,6 +11,7 @@ use super::ids::{Ids, show_events};
 use super::link::Link;
 use super::plan::Plan;
 use super::step::{Action, Awaited, Moment, Step};
+use super::waiting::why_missing;
 use super::{Replay, ReplayDifference, Replayed};
 use crate::error::CaptureError;
 use crate::wire::connection::{Connection, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
@@ -117,7 +118,7 @@ impl<'r> Player<'r> {
         let came = match self.wait_for(connection, self.replay.limit, wanted).await {
             Ok(came) => came,
             Err(missing) => {
-                self.lose(step, &what, &show(&captured), &missing.to_string());
+                self.lose(step, &what, &show(&captured), &why_missing(&missing));
                 return Ok(());
             }
         };
@@ -203,7 +204,7 @@ impl<'r> Player<'r> {
             }
             Err(missing) => {
                 let captured = show(&self.ids.normal_captured(captured));
-                self.lose(step, &what, &captured, &missing.to_string());
+                self.lose(step, &what, &captured, &why_missing(&missing));
             }
         }
     }

@@ -104,3 +104,11 @@ impl Player<'_> {
         Err(ReceiveError::Late(limit))
     }
 }
+
+/// Why an answer has not come. Other messages may have.
+pub(super) fn why_missing(error: &ReceiveError) -> String {
+    match error {
+        ReceiveError::Late(limit) => format!("no answer within {} s", limit.as_secs_f64()),
+        error => error.to_string(),
+    }
+}
