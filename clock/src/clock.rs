@@ -93,15 +93,14 @@ impl Clock {
     /// `std::time::Instant` counts them. No clock of a virtual machine counts the time for which its host has paused it,
     /// unless the host sets the clock right.
     pub fn now(&self) -> Instant {
-        let (awake, suspended) = self.times();
-        awake + suspended
+        let (elapsed, suspended) = self.times();
+        self.start + elapsed + suspended
     }
 
     /// [`Clock::now`] and [`Clock::unix_millis`] by one look at the clock.
     pub fn now_and_unix_millis(&self) -> (Instant, i64) {
-        let (awake, suspended) = self.times();
-        let unix_time = self.unix_start.saturating_add(awake.saturating_duration_since(self.start));
-        (awake + suspended, millis(unix_time))
+        let (elapsed, suspended) = self.times();
+        (self.start + elapsed + suspended, millis(self.unix_start.saturating_add(elapsed)))
     }
 
     /// The time in milliseconds since the Unix epoch, for deadlines. The wall clock is read only when this clock is created,
@@ -241,30 +240,25 @@ impl Clock {
         deadline.checked_sub(self.times().1).unwrap_or(self.start)
     }
 
-    /// The time by the source, which does not count suspensions.
-    fn awake(&self) -> Instant {
-        match &self.source {
-            ClockSource::System(_) => Instant::from_std(std::time::Instant::now()),
-            ClockSource::Tokio(_) => Instant::now(),
-            ClockSource::Manual(manual) => manual.times().0,
-        }
-    }
-
-    /// The time by the source, and how long the machine was suspended.
-    fn times(&self) -> (Instant, Duration) {
-        match &self.source {
-            ClockSource::System(machine) | ClockSource::Tokio(machine) => {
-                let awake = self.awake();
-                let elapsed = awake.saturating_duration_since(self.start);
-                (awake, if self.follows_wall { machine.suspended(elapsed) } else { Duration::ZERO })
-            }
-            ClockSource::Manual(manual) => manual.times(),
-        }
-    }
-
     /// How far the clock has moved since it was created, without suspensions.
     pub fn elapsed(&self) -> Duration {
-        self.awake().saturating_duration_since(self.start)
+        self.times().0
+    }
+
+    /// [`Clock::elapsed`], and how long the machine was suspended.
+    fn times(&self) -> (Duration, Duration) {
+        let since_start = |awake: Instant| awake.saturating_duration_since(self.start);
+        let (elapsed, machine) = match &self.source {
+            ClockSource::System(machine) => {
+                (since_start(Instant::from_std(std::time::Instant::now())), machine)
+            }
+            ClockSource::Tokio(machine) => (since_start(Instant::now()), machine),
+            ClockSource::Manual(manual) => {
+                let (awake, suspended) = manual.times();
+                return (since_start(awake), suspended);
+            }
+        };
+        (elapsed, if self.follows_wall { machine.suspended(elapsed) } else { Duration::ZERO })
     }
 
     pub(crate) fn as_manual(&self) -> Result<&Arc<Manual>, NotManual> {
