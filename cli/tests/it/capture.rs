@@ -255,17 +255,17 @@ fn captured_events(temp: &TempDir) -> String {
 fn whatever_is_not_as_captured_is_a_difference() {
     let temp = TempDir::new().unwrap();
     let file = captured_events(&temp);
-    let replay = |answer: fn() -> Answer, connections: Connections| {
+    let replay = |answer: fn() -> Answer, connections: Connections, timeout| {
         let server = self::server();
         let address = before_with(
             &server.addrs[0],
             move |asked, _| if asked.op == Some(OpCode::SetData) { answer() } else { Answer::Honest },
             connections,
         );
-        run(&["replay", &file, "--server", &address, "--diff", "--timeout", "300ms"])
+        run(&["replay", &file, "--server", &address, "--diff", "--timeout", timeout])
     };
     let honest = Connections { events: |event| vec![event], end: true };
-    let ran = replay(|| Answer::Honest, honest);
+    let ran = replay(|| Answer::Honest, honest, "30s");
     assert!(ran.clean().ends_with(" 2 events, 0 pings left out, 0 differences\n"), "{ran:?}");
 
     let leaves = "before the client ended the connection\n    captured: NodeDataChanged zxid=";
@@ -294,11 +294,11 @@ fn whatever_is_not_as_captured_is_a_difference() {
         ("a connection is cut before a reply", || Answer::Cut, honest, lost),
         ("a reply does not come", || Answer::Silence, honest, lost),
     ] {
-        let ran = replay(answer, connections);
+        let ran = replay(answer, connections, "300ms");
         assert_eq!(ran.code, Some(1), "{fault}: {ran:?}");
         assert!(ran.out.contains(shown), "{fault}: {shown}\n{}", ran.out);
     }
-    let cut = replay(|| Answer::Cut, honest).out;
+    let cut = replay(|| Answer::Cut, honest, "300ms").out;
     assert!(cut.contains("\n    replayed: the server has ended the connection\n"), "{cut}");
 }
 
