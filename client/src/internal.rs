@@ -64,7 +64,7 @@ pub trait ClientExt {
     }
 
     /// Another handle, whose requests are sent however many wait for a reply: for those that clean up, which a destructor
-    /// sends. What uses it must be bounded by itself.
+    /// sends, and for those that must not overtake each other while they wait. What uses it must be bounded by itself.
     fn unlimited(&self) -> Client {
         Client { is_limited: false, ..self.client().clone() }
     }

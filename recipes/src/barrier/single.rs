@@ -1,5 +1,6 @@
 //! [`Barrier`]: raised while there is a znode at its path.
 
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client, ErrorCode, EventType};
 
 use super::error::BarrierError;
@@ -62,11 +63,12 @@ impl Barrier {
     /// # Ordering and cancel safety
     /// Dropping the future does not recall the request.
     pub async fn lower(&self) -> Result<(), BarrierError> {
-        let mut retries = self.retries();
+        // Requests that wait for room overtake each other.
+        let (ordered, mut retries) = (self.client.unlimited(), self.retries());
         let mut raised = None;
         loop {
             // After a sync, because this server may not have seen an earlier request yet.
-            let error = match tokio::join!(self.client.sync(&self.path), self.client.exists(&self.path)) {
+            let error = match tokio::join!(ordered.sync(&self.path), ordered.exists(&self.path)) {
                 (Ok(()), Ok(Some(stat))) if *raised.get_or_insert(stat.czxid) == stat.czxid => {
                     match if_exists(self.client.delete(&self.path).await) {
                         Ok(_) => return Ok(()),

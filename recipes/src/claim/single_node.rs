@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_client::internal::MissingParents;
+use zoolet_client::internal::{ClientExt as _, MissingParents};
 use zoolet_client::{ErrorCode, EventType, MultiOutcome, Stat, path};
 
 use super::{Claim, WaitReport};
@@ -97,7 +97,8 @@ impl SingleNodeClaim {
 
     /// Finds out whether the znode is ours.
     async fn find(&mut self) -> Result<Option<Grant>, LockError> {
-        let (client, path) = (&self.config.client, self.config.dir());
+        // Requests that wait for room overtake each other.
+        let (client, path) = (self.config.client.unlimited(), self.config.dir());
         let (epoch, stat) = loop {
             // In this order: if the epoch is ours, and the znode read after it is of the same transaction, then the
             // znode is still ours.

@@ -3,9 +3,9 @@
 use std::future::IntoFuture;
 
 use zoolet_client::Error;
-use zoolet_fixture::FixtureExt as _;
 use zoolet_fixture::fault::create;
-use zoolet_recipes::Lock;
+use zoolet_fixture::{FixtureExt as _, RecordedEvent};
+use zoolet_recipes::{Barrier, Lock};
 
 use crate::common::{DIR, TIMEOUT, queue, settle, world};
 
@@ -38,4 +38,23 @@ async fn an_acquisition_without_room_waits_for_it_and_lets_others_run() {
     for acquiring in many {
         drop(acquiring.await.unwrap().unwrap());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_barrier_without_room_is_lowered_by_what_is_seen_after_a_sync() {
+    let world = world().await;
+    let zk = world.options().max_pending(4_000).connect(world.server.in_process()).await.unwrap();
+    let barrier = Barrier::new(&zk, "/barrier");
+    barrier.raise().await.unwrap();
+    let late = create().path("/late");
+    world.server.fixture().faults().on(late).delay_reply(TIMEOUT / 2).unwrap();
+    // While this waits, neither of the two requests has room; after it, both have at once.
+    let created = zk.create("/late", vec![0; 3_300]).send();
+    barrier.lower().await.unwrap();
+    created.await.unwrap();
+    let requests = world.server.fixture().record().into_iter().filter_map(|entry| match entry.event {
+        RecordedEvent::Request { op: Some(op), paths, .. } if paths == ["/barrier"] => Some(op.name()),
+        _ => None,
+    });
+    assert_eq!(requests.collect::<Vec<_>>(), ["sync", "exists", "delete"]);
 }
