@@ -211,9 +211,10 @@ impl AdminServerBuilder {
         } = self;
         let is_path = command_url.starts_with('/')
             && !command_url.ends_with('/')
-            && !command_url.contains(['?', '#', '%']);
+            && !command_url.contains(['?', '#', '%'])
+            && !Page::has(&format!("{command_url}/"));
         if !is_path {
-            let hint = "must be a path such as /commands";
+            let hint = "must be a path such as /commands, and not below /api, which is the page's";
             return Err(AdminError::Setting { setting: "command_url", value: command_url, hint });
         }
         let (secure, scheme) = (None::<Https>, "http");

@@ -7,10 +7,12 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{Error, InconsistentKeys};
 use x509_parser::parse_x509_certificate;
+use x509_parser::x509::X509Version;
 
 use crate::der::{BIT_STRING, CONTEXT_1, DerReader, INTEGER, OCTET_STRING, OID, SEQUENCE, element};
 use crate::error::TlsError;
 use crate::store::{KeyEntry, Store};
+use crate::verify::OLD_VERSION;
 
 /// The object identifier id-ecPublicKey.
 const EC_PUBLIC_KEY: [u8; 7] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
@@ -30,6 +32,10 @@ fn certified_key(entry: KeyEntry) -> Result<CertifiedKey, TlsError> {
     let invalid = || TlsError::new("the certificate of its private key is damaged");
     let leaf = chain.first().ok_or_else(invalid)?;
     let (_, parsed) = parse_x509_certificate(leaf).map_err(|_| invalid())?;
+    // rustls refuses it only when a peer shows it, and prints that with `Debug`.
+    if parsed.version() != X509Version::V3 {
+        return Err(TlsError::new(format!("its certificate is {OLD_VERSION}")));
+    }
     let key = with_public_key(key, &parsed.public_key().subject_public_key.data);
     let unsupported = |_| {
         TlsError::new(
@@ -42,7 +48,6 @@ fn certified_key(entry: KeyEntry) -> Result<CertifiedKey, TlsError> {
         Err(Error::InconsistentKeys(_)) => {
             Err(TlsError::new("its private key does not belong to its first certificate"))
         }
-        // X.509 of version 1 is what "openssl x509 -req" writes without extensions.
         Err(error) => Err(TlsError::new(format!("its certificate is not usable: {error}"))),
     }
 }

@@ -71,6 +71,10 @@ impl TrustedThemselves {
     }
 }
 
+/// What "openssl x509 -req" writes without extensions.
+pub(crate) const OLD_VERSION: &str =
+    "X.509 of version 1 or 2; issue one of version 3, in openssl with -extfile";
+
 /// Why a certificate was refused. The peer gets the alert certificate_unknown for it, as from Java.
 #[derive(thiserror::Error)]
 #[error("{0}")]
@@ -83,7 +87,7 @@ impl fmt::Debug for RefusedCertificate {
             Error::InvalidCertificate(CertificateError::Other(OtherError(error)))
                 if error.to_string() == "UnsupportedCertVersion" =>
             {
-                f.write_str("X.509 of version 1 or 2; issue one of version 3, in openssl with -extfile")
+                f.write_str(OLD_VERSION)
             }
             error => fmt::Display::fmt(error, f),
         }

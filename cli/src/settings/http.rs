@@ -7,7 +7,7 @@ use zoolet_server::Server;
 
 #[cfg(feature = "tls")]
 use super::https::HttpsParts;
-use super::joined;
+use super::{SettingMistake, joined};
 
 /// As the ports of Apache ZooKeeper.
 const ADMIN_PORT: u16 = 8080;
@@ -57,6 +57,14 @@ impl HttpParts {
     /// Whether the file has an admin server that only this machine reaches, where that of Apache is open to all.
     pub(super) fn is_only_local(&self) -> bool {
         self.admin_bind.is_none() && self.admin_address.is_none() && self.admin_addr().is_some()
+    }
+
+    /// What does not fit together.
+    pub(super) fn check(&self) -> Option<SettingMistake> {
+        let is_used = self.admin_addr().is_some() || !self.writable && self.hosts.is_empty();
+        (!is_used).then_some(SettingMistake::Together(
+            "--admin-writable and --admin-host are used by no admin server; set --admin (admin.serverPort)",
+        ))
     }
 
     /// The address of the metrics, if there is one. Apache's, as a scraper is on another machine.

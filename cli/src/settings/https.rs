@@ -19,11 +19,18 @@ pub(crate) struct HttpsParts {
 impl HttpsParts {
     /// What does not fit together.
     pub(super) fn check(&self) -> Option<SettingMistake> {
-        let lacks = (self.forced || self.unified) && self.key_store.file.is_none();
-        lacks.then_some(SettingMistake::Together(
+        if !self.forced && !self.unified {
+            return None;
+        }
+        let lacks = if self.key_store.file.is_none() {
             "HTTPS of the admin server (admin.forceHttps, admin.portUnification) needs a certificate and its key; set \
-             ssl.quorum.keyStore.location",
-        ))
+             ssl.quorum.keyStore.location"
+        } else if self.need_client_auth && self.trust_store.file.is_none() {
+            "admin.needClientAuth = true: there is nothing to verify the certificates with; set ssl.quorum.trustStore.location"
+        } else {
+            return None;
+        };
+        Some(SettingMistake::Together(lacks))
     }
 
     pub(super) fn apply(&self, admin: AdminServerBuilder) -> AdminServerBuilder {

@@ -165,6 +165,8 @@ impl Settings {
         let mut mistakes: Vec<_> = self.check_timeouts().err().into_iter().collect();
         #[cfg(feature = "tls")]
         mistakes.extend(self.tls.check());
+        #[cfg(feature = "admin")]
+        mistakes.extend(self.http.check());
         #[cfg(all(feature = "admin", feature = "tls"))]
         mistakes.extend(self.http.https.check());
         mistakes.extend(self.auth.check(self.has_tls()));

@@ -79,9 +79,26 @@ fn a_protection_that_nothing_uses_is_a_warning_in_a_file_and_a_mistake_as_a_flag
         let warnings = set(keys, &[]).warnings();
         assert!(matches!(&warnings[..], [warning] if warning.contains(why)), "{keys:?}: {warnings:?}");
     }
-    for flag in ["tls-cert", "tls-client-ca"] {
-        let mistakes = set(&[], &[(flag, "/file.pem")]).check();
-        assert!(mistakes.iter().any(|mistake| mistake.to_string().contains("used by no port")), "{flag}");
+    let tls = [("secureClientPort", "1"), ("ssl.keyStore.location", "/key.pem")];
+    let https = [
+        ("admin.serverPort", "1"),
+        ("admin.forceHttps", "true"),
+        ("ssl.quorum.keyStore.location", "/key.pem"),
+        ("admin.needClientAuth", "true"),
+    ];
+    for (keys, flags, why) in [
+        (&[][..], &[("tls-cert", "/file.pem")][..], "used by no port"),
+        (&[], &[("tls-key", "/file.pem")], "used by no port"),
+        (&[], &[("tls-client-ca", "/file.pem")], "used by no port"),
+        (&[], &[("tls-crl", "/file.pem")], "used by no port"),
+        (&tls, &[("tls-crl", "/file.pem")], "no client is asked for a certificate"),
+        (&[], &[("admin-writable", "true")], "used by no admin server"),
+        (&[], &[("admin-host", "zk.example")], "used by no admin server"),
+        (&https, &[], "set ssl.quorum.trustStore.location"),
+    ] {
+        let mistakes = set(keys, flags).check();
+        let is_said = matches!(&mistakes[..], [mistake] if mistake.to_string().contains(why));
+        assert!(is_said, "{keys:?}, {flags:?}: {mistakes:?}");
     }
 }
 

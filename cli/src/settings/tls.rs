@@ -103,9 +103,16 @@ impl TlsParts {
                  (--tls-cert)",
             ));
         }
-        if self.by_flag && !self.is_on() {
+        let has_flag = self.by_flag || self.key_store.key.is_some() || !self.crl_files.is_empty();
+        if has_flag && !self.is_on() {
             mistakes.push(SettingMistake::Together(
-                "--tls-cert and --tls-client-ca are used by no port; set --tls-bind (secureClientPort) or client.portUnification",
+                "--tls-cert, --tls-key, --tls-client-ca and --tls-crl are used by no port; set --tls-bind (secureClientPort) or \
+                 client.portUnification",
+            ));
+        }
+        if self.is_on() && !self.crl_files.is_empty() && self.trust_store.file.is_none() {
+            mistakes.push(SettingMistake::Together(
+                "--tls-crl: no client is asked for a certificate; set ssl.trustStore.location (--tls-client-ca)",
             ));
         }
         if self.crl && self.crl_files.is_empty() {

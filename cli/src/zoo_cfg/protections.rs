@@ -36,6 +36,11 @@ const PROTECTIONS: &[Protection] = &[
     row("quorum.auth.learnerRequireSasl", is_true, "SASL between servers"),
     row("quorum.auth.serverRequireSasl", is_true, "SASL between servers"),
     row("DigestAuthenticationProvider.digestAlg", is_not_sha1, "a digest other than SHA1"),
+    row(
+        "IPAuthenticationProvider.usexforwardedfor",
+        is_true,
+        "to take the address of a client from X-Forwarded-For",
+    ),
     row("ensembleAuthName", |value| Ok(!value.is_empty()), "the scheme ensemble"),
 ];
 

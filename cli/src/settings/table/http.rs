@@ -63,9 +63,15 @@ pub(super) const ROWS: &[SettingRow] = &[
 
 fn path(value: Written<'_>) -> Result<String, String> {
     let text = value.text();
-    let is_path =
-        text.len() > 1 && text.starts_with('/') && !text.ends_with('/') && !text.contains(['?', '#', '%']);
-    is_path.then(|| text.to_owned()).ok_or_else(|| "must be a path such as /commands".to_owned())
+    let is_path = text.len() > 1
+        && text.starts_with('/')
+        && !text.ends_with('/')
+        && !text.contains(['?', '#', '%'])
+        && text != "/api"
+        && !text.starts_with("/api/");
+    is_path
+        .then(|| text.to_owned())
+        .ok_or_else(|| "must be a path such as /commands, and not below /api, which is the page's".to_owned())
 }
 
 /// Whether metrics are served.

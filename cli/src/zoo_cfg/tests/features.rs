@@ -218,6 +218,9 @@ fn an_admin_server_and_metrics_are_there_only_if_the_file_asks_for_them() {
             "{text}"
         );
     }
+    for url in ["/", "/ask/", "/api", "/api/commands"] {
+        assert!(error(&format!("admin.commandURL={url}")).contains("must be a path such as /commands"), "{url}");
+    }
     assert!(
         error("metricsProvider.className=com.example.Own")
             .contains("only org.apache.zookeeper.metrics.prometheus")
@@ -236,6 +239,10 @@ fn protections_that_are_not_there_are_not_ignored() {
         ("sslQuorum=true", "TLS between servers"),
         ("quorum.auth.enableSasl=true", "SASL between servers"),
         ("DigestAuthenticationProvider.digestAlg=SHA3-256", "a digest other than SHA1"),
+        (
+            "IPAuthenticationProvider.usexforwardedfor=true",
+            "to take the address of a client from X-Forwarded-For",
+        ),
     ] {
         let expected = format!(": {what} is not supported; remove the key to run without it");
         assert!(error(line).ends_with(&expected), "{}", error(line));
