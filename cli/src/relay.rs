@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
@@ -58,6 +58,19 @@ trait ServerStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServerStream for S {}
 
+/// How a server is reached: at its own address, or at one in this process while the runtime runs.
+pub(crate) struct Route {
+    pub(crate) address: String,
+    target: Option<Arc<Target>>,
+}
+
+impl Route {
+    /// Why a connection did not reach the server, if one did not since the last call and that is known here alone.
+    pub(crate) fn take_failure(&self) -> Option<String> {
+        self.target.as_ref()?.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 /// The server that a port forwards to.
 struct Target {
     server: String,
@@ -65,8 +78,10 @@ struct Target {
     tls: Option<Arc<LiveTls<ClientTls>>>,
     /// User and password.
     sasl: Option<(String, String)>,
-    /// Says why it was not reached, the first time.
+    /// Whether to warn when it is not reached, the first time.
+    warns: bool,
     warned: Once,
+    failure: Mutex<Option<String>>,
 }
 
 impl RelayArguments {
@@ -88,17 +103,17 @@ impl RelayArguments {
         Self { tls: self.tls || is_tls, ..self }
     }
 
-    /// The addresses at which servers are reached.
-    pub(crate) async fn routes(&self, servers: &[String]) -> Result<Vec<String>, Failure> {
+    /// Finds out how servers are reached.
+    pub(crate) async fn routes(&self, servers: &[String], warns: bool) -> Result<Vec<Route>, Failure> {
         let mut routes = Vec::new();
         for server in servers {
-            routes.push(self.route(server).await?);
+            routes.push(self.route(server, warns).await?);
         }
         Ok(routes)
     }
 
-    /// The address at which a server is reached: its own, or one in this process while the runtime runs.
-    pub(crate) async fn route(&self, server: &str) -> Result<String, Failure> {
+    /// Finds out how a server is reached; `warns` is whether to warn the first time that it is not.
+    pub(crate) async fn route(&self, server: &str, warns: bool) -> Result<Route, Failure> {
         let sasl = match &self.sasl {
             Some((user, file)) => Some((user.clone(), password(file)?)),
             None => None,
@@ -110,7 +125,7 @@ impl RelayArguments {
         #[cfg(not(feature = "tls"))]
         let is_plain = sasl.is_none();
         if is_plain {
-            return Ok(server.to_owned());
+            return Ok(Route { address: server.to_owned(), target: None });
         }
         let failed = |source| Failure::System { action: "listen for connections of its own", source };
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed)?;
@@ -120,14 +135,17 @@ impl RelayArguments {
             #[cfg(feature = "tls")]
             tls,
             sasl,
+            warns,
             warned: Once::new(),
+            failure: Mutex::new(None),
         });
+        let route = Route { address: address.to_string(), target: Some(Arc::clone(&target)) };
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 tokio::spawn(Arc::clone(&target).relay(client));
             }
         });
-        Ok(address.to_string())
+        Ok(route)
     }
 
     #[cfg(feature = "tls")]
@@ -159,8 +177,12 @@ fn password(file: &Path) -> Result<String, Failure> {
 
 impl Target {
     async fn relay(self: Arc<Self>, mut client: TcpStream) {
+        // Before the client's connection ends, so that who sees that end finds the reason.
         if let Err(error) = self.try_relay(&mut client).await {
-            self.warned.call_once(|| warn(&format!("cannot use {}: {error}", self.server)));
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+            if self.warns {
+                self.warned.call_once(|| warn(&format!("cannot use {}: {error}", self.server)));
+            }
         }
     }
 

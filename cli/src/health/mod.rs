@@ -14,7 +14,7 @@ use crate::duration;
 use crate::failure::Failure;
 use crate::json;
 use crate::output::Lines;
-use crate::relay::RelayArguments;
+use crate::relay::{RelayArguments, Route};
 use crate::runtime;
 use crate::text::quoted;
 use place::{Place, address};
@@ -120,14 +120,14 @@ fn look(
 ) -> Result<ExitCode, Failure> {
     let relay = place.relay(relay);
     let seen = runtime::run(async {
-        let routes = relay.routes(&place.hosts).await?;
+        let routes = relay.routes(&place.hosts, false).await?;
         Ok(ask_all(routes, timeout, until).await)
     })?;
     print(place, seen, as_json, until)
 }
 
 /// What was seen of each server; nothing of those that are no longer waited for.
-async fn ask_all(routes: Vec<String>, timeout: Duration, until: AskUntil) -> Vec<Option<Looked>> {
+async fn ask_all(routes: Vec<Route>, timeout: Duration, until: AskUntil) -> Vec<Option<Looked>> {
     let mut seen: Vec<_> = routes.iter().map(|_| None).collect();
     let mut asking = JoinSet::new();
     for (at, route) in routes.into_iter().enumerate() {
@@ -145,15 +145,16 @@ async fn ask_all(routes: Vec<String>, timeout: Duration, until: AskUntil) -> Vec
     seen
 }
 
-async fn ask(address: &str, timeout: Duration, until: AskUntil) -> Looked {
+async fn ask(route: &Route, timeout: Duration, until: AskUntil) -> Looked {
     let since = Instant::now();
     let mut rest = FIRST_REST;
     let mut seen = None;
     loop {
-        let outcome = match probe::ask(address, since + timeout).await {
+        let outcome = match probe::ask(&route.address, since + timeout).await {
             Ok(serving) if until == AskUntil::Leader && !serving.has_leader() => Err(Trouble::NoLeader),
             // That the time is over says less than what was seen before.
             Err(Trouble::Timeout) => Err(seen.unwrap_or(Trouble::Timeout)),
+            Err(trouble) => Err(route.take_failure().map_or(trouble, Trouble::Unreached)),
             outcome => outcome,
         };
         let took = since.elapsed();
@@ -215,8 +216,9 @@ fn wait_for_znode(
 ) -> Result<ExitCode, Failure> {
     let relay = place.relay(relay);
     runtime::run(async {
-        let routes = relay.routes(&place.hosts).await?;
-        let server = format!("{}{}", routes.join(","), place.chroot);
+        let routes = relay.routes(&place.hosts, true).await?;
+        let addresses: Vec<_> = routes.iter().map(|route| &*route.address).collect();
+        let server = format!("{}{}", addresses.join(","), place.chroot);
         let shown = format!("{}{}", place.hosts.join(","), place.chroot);
         let (mut out, mut notes) = (std::io::stdout(), std::io::stderr());
         let io = zoolet_shell::ShellIo::new(&mut out, &mut notes);

@@ -36,6 +36,8 @@ pub(super) enum Serving {
 pub(crate) enum Trouble {
     #[error("cannot connect: {0}")]
     Connect(io::Error),
+    #[error("cannot use it: {0}")]
+    Unreached(String),
     #[error("the connection is lost: {0}")]
     Lost(io::Error),
     #[error("no answer in time, as of a port for TLS without --tls, or of a server under heavy load")]

@@ -22,7 +22,7 @@ pub(crate) struct Reach {
 impl Reach {
     /// Waits until a server opens sessions. `doing` begins the message if it does not. Returns the address at which it is reached.
     pub(crate) async fn server(&self, address: &str, doing: &'static str) -> Result<String, Failure> {
-        let address = self.relay.route(address).await?;
+        let address = self.relay.route(address, true).await?.address;
         let hint = match self.wait {
             Duration::ZERO => "; if it is still starting, wait for it with --wait 30s",
             _ => "; it may need a longer --wait",

@@ -78,18 +78,19 @@ fn the_health_of_a_server_for_tls_alone_is_asked_with_the_files_of_a_client() {
         ("wait", &with_files[..], None),
         // A file implies TLS.
         ("health", &with_files[1..], None),
-        ("health", &with_files[..3], Some("CertificateRequired")),
-        ("health", &with_files[..1], Some("UnknownIssuer")),
+        ("health", &with_files[..3], Some("cannot use it: received fatal alert: CertificateRequired")),
+        ("health", &with_files[..1], Some("cannot use it: invalid peer certificate: UnknownIssuer")),
         ("health", &[], Some("a port for TLS does without --tls")),
     ] {
         let output = std::process::Command::new(BINARY)
-            .args([&[command, server.tls_addrs[0].as_str(), "--timeout", "30s"], arguments].concat())
+            .args([&[command, server.tls_addrs[0].as_str(), "--timeout", "30s", "--json"], arguments].concat())
             .output()
             .unwrap();
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(i32::from(reason.is_some())), "{arguments:?}: {out}{err}");
-        assert_eq!(out.contains("serves: standalone"), reason.is_none(), "{arguments:?}: {out}");
-        assert!(err.contains(reason.unwrap_or_default()), "{arguments:?}: {err}");
+        assert_eq!(out.contains("\"healthy\":true"), reason.is_none(), "{arguments:?}: {out}");
+        let reason = reason.unwrap_or_default();
+        assert!(out.contains(reason) && err.contains(reason), "{arguments:?}: {out}{err}");
     }
 }
 

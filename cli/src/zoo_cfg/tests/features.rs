@@ -219,7 +219,10 @@ fn an_admin_server_and_metrics_are_there_only_if_the_file_asks_for_them() {
         );
     }
     for url in ["/", "/ask/", "/api", "/api/commands"] {
-        assert!(error(&format!("admin.commandURL={url}")).contains("must be a path such as /commands"), "{url}");
+        assert!(
+            error(&format!("admin.commandURL={url}")).contains("must be a path such as /commands"),
+            "{url}"
+        );
     }
     assert!(
         error("metricsProvider.className=com.example.Own")
