@@ -1,9 +1,13 @@
 //! [`AdminServer`]: the commands, the metrics and the page of a server, on one HTTP port.
 
 use std::net::SocketAddr;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
+#[cfg(feature = "tls")]
+use tokio::runtime::Handle;
 use zoolet_server::Observer;
 #[cfg(feature = "tls")]
 use zoolet_tls::{LiveTls, ServerTls};
@@ -39,6 +43,8 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 pub struct AdminServer {
     http: HttpServer,
     scheme: &'static str,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<LiveTls<ServerTls>>>,
 }
 
 impl AdminServer {
@@ -65,6 +71,21 @@ impl AdminServer {
     /// Where a browser finds it: `http://127.0.0.1:8080`.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme, self.addr())
+    }
+
+    /// Reads the files of HTTPS again now. They are read by themselves when they have changed; this reports whether they could be.
+    ///
+    /// # Errors
+    /// If one is missing or broken; new connections use what was there before.
+    ///
+    /// # Cancel safety
+    /// The files are read even if the future is dropped.
+    #[cfg(feature = "tls")]
+    pub async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
+        match &self.tls {
+            Some(tls) => tls.reload_in(&Handle::current()).await,
+            None => Ok(()),
+        }
     }
 
     /// Stops it: closes the port, and waits until its last task has ended. Requests under way are finished, if that takes no longer
@@ -219,12 +240,12 @@ impl AdminServerBuilder {
         }
         let (secure, scheme) = (None::<Https>, "http");
         #[cfg(feature = "tls")]
-        let (secure, scheme) = match https {
-            None => (secure, scheme),
+        let (secure, scheme, tls) = match https {
+            None => (secure, scheme, None),
             Some(HttpsSettings { tls, is_unified }) => {
-                let live = LiveTls::open(tls).await?;
+                let tls = LiveTls::open(tls).await?;
                 let scheme = if is_unified { scheme } else { "https" };
-                (Some(Https::new(live, is_unified, observer.clone())), scheme)
+                (Some(Https::new(Arc::clone(&tls), is_unified, observer.clone())), scheme, Some(tls))
             }
         };
         let page = page.map(|settings| Page::new(observer.clone(), settings, &addr));
@@ -232,7 +253,12 @@ impl AdminServerBuilder {
         let routes = Routes { commands, page };
         let http = HttpServer::start(&addr, idle_timeout, routes, secure).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
-        Ok(AdminServer { http, scheme })
+        Ok(AdminServer {
+            http,
+            scheme,
+            #[cfg(feature = "tls")]
+            tls,
+        })
     }
 }
 

@@ -35,6 +35,15 @@ impl Endpoints {
         Ok(endpoints)
     }
 
+    /// Reads the files of HTTPS again.
+    #[cfg(feature = "tls")]
+    pub(crate) async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
+        match &self.admin {
+            Some(admin) => admin.reload_tls().await,
+            None => Ok(()),
+        }
+    }
+
     /// Closes their ports.
     pub(crate) async fn stop(self) {
         if let Some(admin) = self.admin {
@@ -51,6 +60,11 @@ impl Endpoints {
 impl Endpoints {
     pub(crate) async fn start(_settings: &Settings, _server: &Server) -> Result<Self, Failure> {
         Ok(Self::default())
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
+        Ok(())
     }
 
     pub(crate) async fn stop(self) {}

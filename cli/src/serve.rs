@@ -131,7 +131,7 @@ async fn serve(settings: Settings) -> Result<ExitCode, Failure> {
         loop {
             reloads.next().await;
             notifier.reloading();
-            reload(&server, settings.has_tls()).await;
+            reload(&server, &endpoints, settings.has_certificates()).await;
             notifier.ready(&addrs);
         }
     };
@@ -156,20 +156,20 @@ async fn serve(settings: Settings) -> Result<ExitCode, Failure> {
 }
 
 /// Reloads what can change while the server runs: certificates.
-async fn reload(server: &Server, has_tls: bool) {
+async fn reload(server: &Server, endpoints: &Endpoints, has_certificates: bool) {
     const ONLY: &str = "only certificates are reloaded; other settings need a restart";
-    if !has_tls {
+    if !has_certificates {
         return tracing::warn!("SIGHUP received: there is nothing to reload; {ONLY}");
     }
     #[cfg(feature = "tls")]
-    match server.reload_tls().await {
-        Ok(()) => tracing::warn!("SIGHUP received: certificates are reloaded; {ONLY}"),
-        Err(error) => {
+    match [server.reload_tls().await, endpoints.reload_tls().await] {
+        [Ok(()), Ok(())] => tracing::warn!("SIGHUP received: certificates are reloaded; {ONLY}"),
+        outcomes => outcomes.into_iter().filter_map(Result::err).for_each(|error| {
             tracing::error!(%error, "SIGHUP received: new connections use the certificates that were there before");
-        }
+        }),
     }
     #[cfg(not(feature = "tls"))]
-    let _ = server;
+    let _ = (server, endpoints);
 }
 
 /// The output of `starting`, or `None` if a signal comes first: a name lookup may take long.

@@ -17,9 +17,13 @@ pub(crate) struct HttpsParts {
 }
 
 impl HttpsParts {
+    pub(super) fn is_on(&self) -> bool {
+        self.forced || self.unified
+    }
+
     /// What does not fit together.
     pub(super) fn check(&self) -> Option<SettingMistake> {
-        if !self.forced && !self.unified {
+        if !self.is_on() {
             return None;
         }
         let lacks = if self.key_store.file.is_none() {
@@ -34,7 +38,7 @@ impl HttpsParts {
     }
 
     pub(super) fn apply(&self, admin: AdminServerBuilder) -> AdminServerBuilder {
-        let Some(key_store) = self.key_store.store().filter(|_| self.forced || self.unified) else {
+        let Some(key_store) = self.key_store.store().filter(|_| self.is_on()) else {
             return admin;
         };
         let trust_store = self.trust_store.store();

@@ -215,6 +215,14 @@ impl Settings {
         false
     }
 
+    /// Whether there are certificates, of the ports of clients or of the admin server.
+    pub(crate) fn has_certificates(&self) -> bool {
+        #[cfg(all(feature = "admin", feature = "tls"))]
+        return self.has_tls() || self.http.https.is_on();
+        #[cfg(not(all(feature = "admin", feature = "tls")))]
+        self.has_tls()
+    }
+
     /// Where it listens, but for TLS alone.
     fn listens(&self) -> Vec<String> {
         #[cfg(feature = "tls")]

@@ -83,7 +83,9 @@ fn the_health_of_a_server_for_tls_alone_is_asked_with_the_files_of_a_client() {
         ("health", &[], Some("a port for TLS does without --tls")),
     ] {
         let output = std::process::Command::new(BINARY)
-            .args([&[command, server.tls_addrs[0].as_str(), "--timeout", "30s", "--json"], arguments].concat())
+            .args(
+                [&[command, server.tls_addrs[0].as_str(), "--timeout", "30s", "--json"], arguments].concat(),
+            )
             .output()
             .unwrap();
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -321,12 +323,19 @@ fn the_admin_server_speaks_https_with_the_stores_of_the_quorum() {
         let server = Running::start(&[BIND, &["--config", file.path().to_str().unwrap()]].concat());
         let admin = server.admin.clone().unwrap();
         let addr = admin.split("://").nth(1).unwrap().trim_end_matches('/').to_owned();
-        assert!(
-            authority.connect(&addr, Some(&client)).word(ASK).contains("\"command\" : \"ruok\""),
-            "{keys}"
-        );
+        let asked = || authority.connect(&addr, Some(&client)).word(ASK).contains("\"command\" : \"ruok\"");
+        assert!(asked(), "{keys}");
         assert_eq!(authority.connect(&addr, None).word(ASK).contains("ruok"), without_certificate, "{keys}");
         assert_eq!(get(&format!("http://{addr}/commands/ruok")).contains("ruok"), plain, "{keys}");
+        fs::write(&store, "no key").unwrap();
+        server.signal("HUP");
+        assert!(asked(), "{keys}");
+        let log = server.stop("TERM").2;
+        assert!(
+            log.contains("SIGHUP received: new connections use the certificates that were"),
+            "{keys}: {log}"
+        );
+        fs::write(&store, format!("{key}{certificate}")).unwrap();
     }
     let bare = config("admin.serverPort=0\nadmin.forceHttps=true\n");
     let message = error_of(&[BIND, &["--config", bare.path().to_str().unwrap()]].concat());
