@@ -75,9 +75,8 @@ pub fn judge(
     if !digest_uri.eq_ignore_ascii_case(DIGEST_URI.as_bytes()) {
         return Err(Unexpected("digest-uri"));
     }
-    // Without a charset it is unknown which characters these are.
-    let is_readable = given.get("charset").is_some() || username.is_ascii();
-    let name = std::str::from_utf8(username).ok().filter(|_| is_readable).ok_or(Unexpected("username"))?;
+    // Also without a charset, as in Java.
+    let name = std::str::from_utf8(username).map_err(|_| Unexpected("username"))?;
     // An unknown user takes as long as a wrong password.
     let key = key_of(name);
     let known = key.is_some();

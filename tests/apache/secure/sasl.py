@@ -135,6 +135,9 @@ row("a password in ISO 8859-1", "ok", user="al")
 row("the same hashed as UTF-8", FAILED, user="al", encode=str.encode)
 row("a password that needs UTF-8", "ok", user="jp")
 row("a user's name in UTF-8 that is hashed as ISO 8859-1", "ok", user="böb")
+row("the same without charset", "ok", lambda answer: answer.token(charset=None), user="böb")
+row("a user's name in ISO 8859-1 without charset", FAILED,
+    lambda answer: answer.token(charset=None).decode().encode("latin-1"), user="böb")
 
 
 @usual.check("the challenge", 'realm="zk-sasl-md5",nonce="",charset=utf-8,algorithm=md5-sess, 40 characters, header 1 0 0')
