@@ -234,6 +234,13 @@ impl Shared {
         }
         // An IPv4 address that comes by an IPv6 socket is still that IPv4 address, to ACLs and to limits.
         let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
+        // As on Apache, whose usual server, which has no TLS, does not count them.
+        #[cfg(feature = "tls")]
+        if self.tls.is_some() && permit.is_some() && !link.is_secure {
+            let (local, remote) = (&self.stats.plaintext_local, &self.stats.plaintext_remote);
+            let count = if addr.ip().is_loopback() { local } else { remote };
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
         let span = tracing::debug_span!(
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );

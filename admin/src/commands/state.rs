@@ -27,8 +27,8 @@ pub(super) async fn server_stats(observer: &Observer, json: &mut JsonWriter) -> 
     json.key("num_alive_client_connections").plain(summary.connections);
     json.key("uptime").plain(summary.uptime);
     json.key("auth_failed_count").plain(metrics.tls_handshakes_failed);
-    json.key("non_mtlsremote_conn_count").plain(0);
-    json.key("non_mtlslocal_conn_count").plain(0);
+    json.key("non_mtlsremote_conn_count").plain(metrics.plaintext_connections_remote);
+    json.key("non_mtlslocal_conn_count").plain(metrics.plaintext_connections_local);
     json.end();
     response_sizes(json, "client_response", &metrics);
     json.key("node_count").plain(summary.znodes);

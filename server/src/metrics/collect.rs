@@ -35,6 +35,8 @@ impl Shared {
             connections_foreign: stats.foreign.load(Relaxed),
             connect_requests: stats.connects.load(Relaxed),
             sessions_expired: stats.expired.load(Relaxed),
+            plaintext_connections_local: stats.plaintext_local.load(Relaxed),
+            plaintext_connections_remote: stats.plaintext_remote.load(Relaxed),
             tls_handshakes: stats.handshakes.done.load(Relaxed),
             tls_handshakes_failed: stats.handshakes.failed.load(Relaxed),
             tls_handshakes_refused: stats.handshakes.refused.load(Relaxed),

@@ -237,6 +237,10 @@ const MOVING: &[MetricFamily] = family_table! { m;
         "TLS handshakes that are under way.";
     Gauge auth_failed_count = m.tls_handshakes_failed,
         "TLS handshakes that have failed; a failed `addauth` or SASL exchange does not count.";
+    Gauge non_mtls_local_conn_count = m.plaintext_connections_local,
+        "Connections without TLS that were ever opened from this machine, if the server has TLS.";
+    Gauge non_mtls_remote_conn_count = m.plaintext_connections_remote,
+        "Connections without TLS that were ever opened from other machines, if the server has TLS.";
 
     // The process and its admin server.
     Gauge open_file_descriptor_count = m.descriptors.map(|(open, _)| open),

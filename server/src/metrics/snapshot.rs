@@ -61,6 +61,10 @@ pub struct ServerMetrics {
     /// Sessions that have expired.
     pub sessions_expired: u64,
 
+    /// Of a server with TLS: connections by a socket and without it that were ever opened from this machine.
+    pub plaintext_connections_local: u64,
+    /// The same from other machines.
+    pub plaintext_connections_remote: u64,
     /// TLS handshakes that have succeeded.
     pub tls_handshakes: u64,
     /// TLS handshakes that have failed.

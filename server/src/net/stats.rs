@@ -26,6 +26,9 @@ pub(crate) struct ServerStats {
     pub(crate) overflowed: AtomicU64,
     pub(crate) foreign: AtomicU64,
     pub(crate) handshakes: HandshakeStats,
+    /// Of a server with TLS: connections by a socket and without it, from this machine and from others. Not reset, as on Apache.
+    pub(crate) plaintext_local: AtomicU64,
+    pub(crate) plaintext_remote: AtomicU64,
     latency: Mutex<Latency>,
     /// Of the admin servers of this server.
     admin: Mutex<AdminCounts>,

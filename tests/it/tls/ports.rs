@@ -56,6 +56,10 @@ async fn a_unified_port_tells_plaintext_from_tls_by_the_first_bytes() {
     let secured = Secured::unified().await;
     let mut plain = Wire::open(secured.tcp().await, Hello::new()).await;
     assert!(plain.is_alive().await);
+    let mut by_tls = Wire::open(secured.stream().await, Hello::new()).await;
+    assert!(by_tls.is_alive().await);
+    let metrics = secured.zk.metrics();
+    assert_eq!((metrics.plaintext_connections_local, metrics.plaintext_connections_remote), (1, 0));
     for (sent, answer) in [
         (&b"ruok"[..], &b"imok"[..]),
         // Not a record: a frame that is too long.
