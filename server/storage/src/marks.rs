@@ -9,7 +9,8 @@ use zoolet_proto::Zxid;
 
 use crate::disk::{Disk, files};
 use crate::error::{Damage, StorageError};
-use crate::names::{Layout, Listing};
+use crate::log::follows;
+use crate::names::{Layout, Listing, LogFile};
 use crate::recovery::RecoveryWarning;
 
 /// Beside the snapshots: where the log is, if it is in another directory.
@@ -29,7 +30,7 @@ pub(crate) enum NoLog {
 }
 
 /// Refuses a directory whose log is missing, as it would be served as if nothing was written since the snapshot, and a copy beside
-/// the log of the directory that it replaces, which would undo the restore.
+/// the log or a newer snapshot of the directory that it replaces, which would undo the restore.
 pub(crate) fn check(
     disk: &dyn Disk,
     layout: &Layout,
@@ -38,16 +39,27 @@ pub(crate) fn check(
 ) -> Result<Option<RecoveryWarning>, StorageError> {
     let Some(newest) = listing.snapshots.first() else { return Ok(None) };
     let (last, dir) = (newest.zxid, &layout.snapshot_dir);
-    let is_complete = read(disk, &dir.join(COMPLETE))?
-        .is_some_and(|zxids| zxids.split(' ').any(|zxid| zxid == last.to_string()));
-    // The log of the copy itself begins after it. It may be there beside the mark after a crash: see `log_has_begun`.
-    if let Some(foreign) = listing.logs.iter().find(|log| is_complete && log.first <= last) {
-        let reason = format!(
-            "it is not the log of this directory, which is a copy that ends at {last} and needs none"
-        );
-        let hint = "move the log of the former directory away, or, to replay it over the copy, remove the file .zoolet-complete \
-                    beside the snapshot";
-        return Err(Damage::new(&foreign.path, reason, hint).into());
+    let marks = read(disk, &dir.join(COMPLETE))?.unwrap_or_default();
+    let is_marked = |zxid: &Zxid| marks.split(' ').any(|mark| mark == zxid.to_string());
+    let copied = listing.snapshots.iter().map(|snapshot| snapshot.zxid).find(is_marked);
+    let is_complete = copied == Some(last);
+    if let Some(end) = copied {
+        let begins_before = |log: &&LogFile| log.first <= end;
+        // The log of the copy itself begins after it. It may be there beside the mark after a crash: see `log_has_begun`. Apache leaves
+        // the mark, and has newer snapshots then.
+        let goes_on = || listing.logs.iter().any(|log| follows(end, log.first));
+        let foreign = match listing.logs.iter().find(begins_before) {
+            Some(log) => Some(("log", &log.path)),
+            None if is_complete || goes_on() => None,
+            None => Some(("snapshot", &newest.path)),
+        };
+        if let Some((what, path)) = foreign {
+            let reason =
+                format!("it is not the {what} of this directory, which is a copy that ends at {end}");
+            let hint = "move the files of the former directory away, or, to go on with them, remove the file .zoolet-complete beside \
+                        the snapshot";
+            return Err(Damage::new(path, reason, hint).into());
+        }
     }
     if is_complete || !listing.logs.is_empty() {
         return Ok(None);

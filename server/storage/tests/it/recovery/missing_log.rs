@@ -219,12 +219,45 @@ fn a_copy_in_the_place_of_a_directory_is_refused_beside_the_log_of_that() {
         }
         let restored = log_options("/copy");
         let damage = refused(&disk, &restored);
-        assert!(damage.reason.contains("a copy that ends at 0x5 and needs none"), "{damage}");
+        assert!(
+            damage.reason.contains("it is not the log of this directory, which is a copy that ends at 0x5"),
+            "{damage}"
+        );
         assert!(damage.file.ends_with("log.1"), "{damage}");
         // An operator may mean it: the copy is the beginning, and the log goes on to the end.
         disk.remove(Path::new("/copy/version-2/.zoolet-complete")).unwrap();
         assert_eq!(open_on(&disk, restored).unwrap().last_zxid(), Zxid(9));
     }
+}
+
+/// So it would be with the snapshot that the former server wrote when it stopped, whatever that has purged.
+#[test]
+fn a_copy_in_the_place_of_a_directory_is_refused_beside_the_newer_snapshot_of_that() {
+    let (disk, to) = copied();
+    let mut server = Writer::open_with(&disk, options());
+    server.set_until(7);
+    server.storage.roll().unwrap();
+    server.set_until(9);
+    server.snapshot();
+    drop(server);
+    for file in ["snapshot.9", "log.8", "log.1"] {
+        disk.write(to.snapshot_dir().join(file), disk.read(path(file)).unwrap()).unwrap();
+        let damage = refused(&disk, &to);
+        let is_named = damage.file.ends_with(if file == "log.1" { file } else { "snapshot.9" });
+        assert!(is_named && damage.reason.ends_with("which is a copy that ends at 0x5"), "{file}: {damage}");
+    }
+}
+
+/// It does not know the mark, and goes on with the snapshot as with any other.
+#[test]
+fn a_copy_that_a_server_of_apache_went_on_with_is_served() {
+    let (disk, to) = copied();
+    let mut server = Writer::open_with(&disk, to.clone());
+    server.set_until(7);
+    server.snapshot();
+    drop(server);
+    disk.write(to.snapshot_dir().join(".zoolet-complete"), b"0x5\n").unwrap();
+    assert_eq!(open_on(&disk, to).unwrap().last_zxid(), Zxid(7));
 }
 
 /// The fifth transaction as a copy in `/copy`, which needs no log.
