@@ -103,6 +103,27 @@ impl RelayArguments {
         Self { tls: self.tls || is_tls, ..self }
     }
 
+    /// The flags as they were given, each after a blank.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        #[cfg(feature = "tls")]
+        {
+            text.push_str(if self.tls { " --tls" } else { "" });
+            let files = [
+                ("tls-ca", &self.tls_ca),
+                ("tls-identity", &self.tls_identity),
+                ("tls-password-file", &self.tls_password_file),
+            ];
+            for (flag, file) in files {
+                text.extend(file.iter().map(|file| format!(" --{flag} {}", file.display())));
+            }
+        }
+        let sasl = self.sasl.iter().map(|(user, file)| format!(" --sasl {user}:{}", file.display()));
+        text.extend(sasl);
+        text
+    }
+
     /// Finds out how servers are reached.
     pub(crate) async fn routes(&self, servers: &[String], warns: bool) -> Result<Vec<Route>, Failure> {
         let mut routes = Vec::new();

@@ -20,6 +20,11 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
+    /// How it is reached, as it was given.
+    pub(crate) fn text(&self) -> String {
+        self.relay.text()
+    }
+
     /// Waits until a server opens sessions. `doing` begins the message if it does not. Returns the address at which it is reached.
     pub(crate) async fn server(&self, address: &str, doing: &'static str) -> Result<String, Failure> {
         let address = self.relay.route(address, true).await?.address;

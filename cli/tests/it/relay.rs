@@ -53,6 +53,12 @@ async fn a_server_that_wants_tls_and_sasl_is_judged() {
         ran.out,
         ran.err
     );
+    let flags = flags(&temp, "secret");
+    let mut other = vec!["conform", &*address, "--only", "entry/x509-create"];
+    other.extend(flags.iter().map(String::as_str));
+    let ran = run(&other);
+    let again = format!("again: zoolet conform {address} {} --only entry/x509-create\n", flags.join(" "));
+    assert!(ran.out.contains(&again), "{} {}", ran.out, ran.err);
     server.shutdown().await;
 }
 

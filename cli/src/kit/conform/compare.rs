@@ -48,7 +48,8 @@ impl Compare {
         };
         let mut fuzz = interrupt.during(preparing).await?;
         let credentials = conform.super_credentials.as_deref();
-        let mut with: String = conform.with.iter().map(argument).collect();
+        let mut with = conform.reach.text();
+        with.extend(conform.with.iter().map(argument));
         with.extend(credentials.map(|_| argument(&Setting::Super)));
         let finding = async {
             if let Some(credentials) = credentials {

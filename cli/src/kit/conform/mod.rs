@@ -303,7 +303,7 @@ impl Conform {
         if let Some(row) = case.deviates() {
             text.push_str(&format!("    Zoolet does so by decision: {row}\n"));
         }
-        let mut again = format!("zoolet conform {server}");
+        let mut again = format!("zoolet conform {server}{}", self.reach.text());
         if self.profile != Profile::V3_9 {
             again.push_str(&format!(" --profile {}", self.profile));
         }
