@@ -50,6 +50,7 @@ async fn main() -> Result<(), Failure> {
     let admin = if writable { admin.writable_page() } else { admin }.start().await?;
     println!("{}", admin.url());
     println!("{}", server.connect_string());
+    println!("until its input ends (Ctrl-D) or Ctrl-C");
 
     let ticks = traffic(&client);
     let (mut input, mut rest) = (tokio::io::stdin(), Vec::new());

@@ -182,7 +182,10 @@ fn first_line(error: &clap::Error, subcommand: &str) -> String {
     };
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
+    // Without all features, what was meant may be what is missing.
+    let is_guess = |line: &str| line.starts_with("tip:") && !features.is_empty();
+    let is_said = |line: &&str| !line.is_empty() && !line.starts_with("For more") && !is_guess(line);
+    let lines: Vec<_> = lines.filter(is_said).collect();
     let message = lines.join("; ").replace(":; ", ": ");
     format!("{}{features}; see `{subcommand} --help`", message.strip_prefix("error: ").unwrap_or(&message))
 }
