@@ -14,6 +14,7 @@ A flag takes precedence over the file of `--config`, a `zoo.cfg`. In a `zoo.cfg`
 and `skipACL` are `yes` or `no`, and each key may also be written with `zookeeper.` before it, as Java system properties are.
 A flag without a value, such as `--skip-acl`, also takes `=false`.
 `--config`, `--in-memory`, `--super-digest-file`, `--log` and `--log-format` are flags only; `zoolet serve --help` has them.
+The column of programs has the method that does the same in Rust, or the field of `StorageOptions`.
 [operating.md](operating.md#settings) says which keys are refused or ignored, and how a server is secured and watched.
 ";
 
@@ -35,7 +36,10 @@ fn the_page_of_settings_has_what_the_table_has() {
 fn page() -> String {
     let mut page = HEAD.to_owned();
     for SettingGroup { title, rows, .. } in GROUPS {
-        let _ = write!(page, "\n## {title}\n\n| flag | `zoo.cfg` | default | |\n| --- | --- | --- | --- |\n");
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| flag | `zoo.cfg` | programs | default | |\n| --- | --- | --- | --- | --- |\n"
+        );
         for row in *rows {
             let _ = writeln!(page, "{}", line(row));
         }
@@ -44,12 +48,15 @@ fn page() -> String {
 }
 
 fn line(row: &SettingRow) -> String {
-    let flag = match (row.flag, row.takes) {
-        (None, _) => String::new(),
-        (Some(flag), BOOL) => format!("`--{flag}`"),
-        (Some(flag), takes) => format!("`--{flag} {}`", takes.replace('|', "\\|")),
+    let takes = row.takes.replace('|', "\\|");
+    let flag = match row.flag {
+        None => String::new(),
+        Some(flag) if row.takes == BOOL => format!("`--{flag}`"),
+        Some(flag) => format!("`--{flag} {takes}`"),
     };
-    let keys = row.key.iter().chain(&row.alias);
-    let keys: Vec<_> = keys.map(|key| format!("`{key}`")).collect();
-    format!("| {flag} | {} | {} | {} |", keys.join(", "), row.default, row.help)
+    let value = if row.flag.is_none() { format!("={takes}") } else { String::new() };
+    let keys = row.key.iter().chain(&row.alias).map(|key| format!("`{key}{value}`"));
+    let keys: Vec<_> = keys.collect();
+    let builder = if row.builder.is_empty() { String::new() } else { format!("`{}`", row.builder) };
+    format!("| {flag} | {} | {builder} | {} | {} |", keys.join(", "), row.default, row.help)
 }

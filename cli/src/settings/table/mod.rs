@@ -23,6 +23,9 @@ pub(crate) struct SettingRow {
     pub(crate) key: Option<&'static str>,
     /// A second name of the key.
     pub(crate) alias: Option<&'static str>,
+    /// The method of a builder, or the field of its options, by which a program sets it. Empty if no program needs it.
+    #[cfg_attr(not(test), allow(dead_code, reason = "a test writes the page that has it"))]
+    pub(crate) builder: &'static str,
     /// The kind of value of the flag, or of the key if there is no flag.
     pub(crate) takes: &'static str,
     pub(crate) default: &'static str,
@@ -44,6 +47,7 @@ impl SettingRow {
             flag: None,
             key: None,
             alias: None,
+            builder: "",
             takes,
             default,
             help: "",
@@ -56,6 +60,10 @@ impl SettingRow {
 
     const fn key(self, key: &'static str) -> Self {
         Self { key: Some(key), ..self }
+    }
+
+    const fn builder(self, builder: &'static str) -> Self {
+        Self { builder, ..self }
     }
 
     const fn help(self, help: &'static str) -> Self {

@@ -9,77 +9,97 @@ use crate::text::quoted;
 
 pub(super) const ROWS: &[SettingRow] = &[
     flag("bind", ADDRESS, "127.0.0.1:2181")
+        .builder("ServerBuilder::bind")
         .repeats()
         .help("Address to listen on; port 0 picks a free port. Can be repeated")
         .sets(|to, value| value.bind().map(|bind| to.binds.push(bind))),
     key("clientPort", "PORT", "none")
+        .builder("ServerBuilder::bind")
         .help("Port to listen on, in place of --bind")
         .sets(|to, value| put(&mut to.parts.port, value.port().map(Some))),
     key("clientPortAddress", "ADDRESS", "all")
+        .builder("ServerBuilder::bind")
         .help("Address to listen on; needs clientPort")
         .sets(|to, value| put(&mut to.parts.address, value.address().map(Some))),
     flag("tick-time", TIME, "3s")
+        .builder("ServerBuilder::tick_time")
         .key("tickTime")
         .help("Tick, such as 2s: sessions expire at multiples of it")
         .sets(|to, value| put(&mut to.tick_time, value.interval(int))),
     flag("min-session-timeout", TIME, "2 ticks")
+        .builder("ServerBuilder::min_session_timeout")
         .key("minSessionTimeout")
         .help("Minimum session timeout")
         .sets(|to, value| put(&mut to.min_session_timeout, value.bound())),
     flag("max-session-timeout", TIME, "20 ticks")
+        .builder("ServerBuilder::max_session_timeout")
         .key("maxSessionTimeout")
         .help("Maximum session timeout")
         .sets(|to, value| put(&mut to.max_session_timeout, value.bound())),
     flag("max-client-cnxns", COUNT, "60")
+        .builder("ServerBuilder::max_connections_per_ip")
         .key("maxClientCnxns")
         .help("Maximum connections per client address; 0 for no limit")
         .sets(|to, value| to.server(ServerBuilder::max_connections_per_ip, value.connections(int))),
     flag("max-cnxns", COUNT, "0")
+        .builder("ServerBuilder::max_connections")
         .key("maxCnxns")
         .help("Maximum connections in total; 0 for no limit")
         .sets(|to, value| to.server(ServerBuilder::max_connections, value.connections(decoded))),
     flag("max-sessions", COUNT, "no limit")
+        .builder("ServerBuilder::max_sessions")
         .help("Maximum sessions")
         .sets(|to, value| to.server(ServerBuilder::max_sessions, value.count())),
     flag("max-watches-per-connection", COUNT, "no limit")
+        .builder("ServerBuilder::max_watches_per_connection")
         .help("Maximum watched paths per connection")
         .sets(|to, value| to.server(ServerBuilder::max_watches_per_connection, value.count())),
     flag("listen-backlog", COUNT, "1024")
+        .builder("ServerBuilder::listen_backlog")
         .key("clientPortListenBacklog")
         .help("Maximum connections that wait to be accepted")
         .sets(|to, value| to.server(backlog, value.backlog())),
     flag("sessionless-timeout", TIME, "10s")
+        .builder("ServerBuilder::sessionless_timeout")
         .key("nio.sessionlessCnxnTimeout")
         .help("Close connections that do not open a session within this time")
         .sets(|to, value| to.server(ServerBuilder::sessionless_timeout, value.interval(decoded))),
     flag("max-frame", "BYTES", "1048575")
+        .builder("ServerBuilder::max_frame")
         .key("jute.maxbuffer")
         .help("Maximum size of a request, in bytes")
         .sets(|to, value| to.server(ServerBuilder::max_frame, value.max_frame())),
     flag("four-letter-words", "WORDS", "none")
+        .builder("ServerBuilder::four_letter_words")
         .key("4lw.commands.whitelist")
         .help("Four-letter words to answer besides srvr, such as ruok,mntr,stat, or * for all")
         .sets(four_letter_words),
     key("readonlymode.enabled", BOOL, "false")
+        .builder("ServerBuilder::four_letter_words")
         .help("Answer the four-letter word isro as well")
         .sets(|to, value| put(&mut to.parts.read_only_mode, value.boolean())),
     flag("extended-types", BOOL, "false")
+        .builder("ServerBuilder::extended_types")
         .key("extendedTypesEnabled")
         .help("Allow znodes with a time to live")
         .sets(|to, value| to.server(ServerBuilder::extended_types, value.boolean())),
     flag("container-check-interval", TIME, "1m")
+        .builder("ServerBuilder::container_check_interval")
         .key("znode.container.checkIntervalMs")
         .help("Interval of checks for empty containers and expired znodes")
         .sets(|to, value| to.server(ServerBuilder::container_check_interval, value.interval(decoded))),
     flag("container-max-per-minute", COUNT, "10000")
+        .builder("ServerBuilder::container_max_per_minute")
         .key("znode.container.maxPerMinute")
         .help("Maximum deletions of these per minute")
         .sets(|to, value| to.server(ServerBuilder::container_max_per_minute, value.deletions())),
     flag("container-max-never-used", TIME, "0")
+        .builder("ServerBuilder::container_max_never_used")
         .key("znode.container.maxNeverUsedIntervalMs")
         .help("Delete containers that never had a child at this age; 0 for never")
         .sets(|to, value| to.server(ServerBuilder::container_max_never_used, value.time())),
     flag("super-digest", "DIGEST", "none")
+        .builder("ServerBuilder::super_digest")
         .key("DigestAuthenticationProvider.superDigest")
         .alias("superDigest")
         .secret()
@@ -89,18 +109,22 @@ pub(super) const ROWS: &[SettingRow] = &[
         )
         .sets(|to, value| to.server(ServerBuilder::super_digest, value.super_digest())),
     flag("audit", BOOL, "false")
+        .builder("ServerBuilder::audit")
         .key("audit.enable")
         .help("Log who changes what, and who is refused to, whatever the log level")
         .sets(|to, value| to.server(ServerBuilder::audit, value.boolean())),
     flag("enforce-quota", BOOL, "false")
+        .builder("ServerBuilder::enforce_quota")
         .key("enforceQuota")
         .help("Refuse writes that exceed a hard quota")
         .sets(|to, value| to.server(ServerBuilder::enforce_quota, value.boolean())),
     flag("skip-acl", BOOL, "false")
+        .builder("ServerBuilder::skip_acl")
         .key("skipACL")
         .help("Disable ACL checks")
         .sets(|to, value| to.server(ServerBuilder::skip_acl, value.yes_or_no())),
     key("reconfigEnabled", BOOL, "false")
+        .builder("ServerBuilder::reconfig_enabled")
         .help("Change the error of a reconfig, which a standalone server refuses either way")
         .sets(|to, value| to.server(ServerBuilder::reconfig_enabled, value.boolean())),
     key("standaloneEnabled", BOOL, "true")
@@ -110,6 +134,7 @@ pub(super) const ROWS: &[SettingRow] = &[
         .help("File with the `server.N` line")
         .sets(|to, value| put(&mut to.parts.dynamic_file, value.file().map(Some))),
     flag("data-dir", DIR, "in memory")
+        .builder("ServerBuilder::data_dir")
         .key("dataDir")
         .help("Keep the state in this directory, in the format of Apache ZooKeeper")
         .sets(data_dir),
