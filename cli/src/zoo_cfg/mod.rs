@@ -78,7 +78,11 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
     let mut settings = Settings::default();
     for entry in entries(file, bytes)? {
         #[cfg(feature = "admin")]
-        settings.http.configuration.push((entry.key.clone(), entry.shown_value().to_owned()));
+        {
+            // A key that is unknown here may have a secret.
+            let shown = SettingRow::of_key(&entry.key).map_or("(not shown)", |_| entry.shown_value());
+            settings.http.configuration.push((entry.key.clone(), shown.to_owned()));
+        }
         if let Some(row) = SettingRow::of_key(&entry.key) {
             // If a spelling is repeated, the last line wins, as in any properties file.
             given.retain(|(_, before)| before.key != entry.key);

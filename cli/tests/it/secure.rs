@@ -364,6 +364,7 @@ fn no_password_is_in_a_log_in_the_shown_settings_or_in_an_error() {
         "clientPort=0\nclientPortAddress=127.0.0.1\nsecureClientPort=0\nsecureClientPortAddress=127.0.0.1\n\
          ssl.keyStore.location={}\nssl.keyStore.password=hush-key\nssl.trustStore.location={}\nssl.trustStore.password=hush-trust\n\
          ssl.trustStore.passwordPath={}\nssl.quorum.keyStore.password=hush-quorum\nadmin.serverPort=0\naudit.enable=true\n\
+         kerberos.keytab.pass=hush-unknown\n\
          java.security.auth.login.config={}\nSASLAuthenticationProvider.superPassword=hush-replaced\n\
          DigestAuthenticationProvider.superDigest=super:Kz6jdc4U6rKfTLJWdDJTT8YZz2c=\n",
         path("both.pem"),
