@@ -46,8 +46,9 @@ pub(crate) fn check(
     if let Some(end) = copied {
         let begins_before = |log: &&LogFile| log.first <= end;
         // The log of the copy itself begins after it. It may be there beside the mark after a crash: see `log_has_begun`. Apache leaves
-        // the mark, and has newer snapshots then.
-        let goes_on = || listing.logs.iter().any(|log| follows(end, log.first));
+        // the mark and writes newer snapshots, in an ensemble of later epochs, of which a member may have been sent the first part.
+        let is_later_epoch = |zxid: Zxid| zxid.0 >> 32 > end.0 >> 32;
+        let goes_on = || listing.logs.iter().any(|log| follows(end, log.first) || is_later_epoch(log.first));
         let foreign = match listing.logs.iter().find(begins_before) {
             Some(log) => Some(("log", &log.path)),
             None if is_complete || goes_on() => None,
