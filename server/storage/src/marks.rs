@@ -9,7 +9,7 @@ use zoolet_proto::Zxid;
 
 use crate::disk::{Disk, files};
 use crate::error::{Damage, StorageError};
-use crate::log::follows;
+use crate::log::{LogItem, LogReader};
 use crate::names::{Layout, Listing, LogFile};
 use crate::recovery::RecoveryWarning;
 
@@ -30,7 +30,7 @@ pub(crate) enum NoLog {
 }
 
 /// Refuses a directory whose log is missing, as it would be served as if nothing was written since the snapshot, and a copy beside
-/// the log or a newer snapshot of the directory that it replaces, which would undo the restore.
+/// the log of the directory that it replaces, which would undo the restore.
 pub(crate) fn check(
     disk: &dyn Disk,
     layout: &Layout,
@@ -44,22 +44,14 @@ pub(crate) fn check(
     let copied = listing.snapshots.iter().map(|snapshot| snapshot.zxid).find(is_marked);
     let is_complete = copied == Some(last);
     if let Some(end) = copied {
-        let begins_before = |log: &&LogFile| log.first <= end;
-        // The log of the copy itself begins after it. It may be there beside the mark after a crash: see `log_has_begun`. Apache leaves
-        // the mark and writes newer snapshots, in an ensemble of later epochs, of which a member may have been sent the first part.
-        let is_later_epoch = |zxid: Zxid| zxid.0 >> 32 > end.0 >> 32;
-        let goes_on = || listing.logs.iter().any(|log| follows(end, log.first) || is_later_epoch(log.first));
-        let foreign = match listing.logs.iter().find(begins_before) {
-            Some(log) => Some(("log", &log.path)),
-            None if is_complete || goes_on() => None,
-            None => Some(("snapshot", &newest.path)),
-        };
-        if let Some((what, path)) = foreign {
-            let reason =
-                format!("it is not the {what} of this directory, which is a copy that ends at {end}");
+        // The log of the copy itself begins after it. It may be there beside the mark after a crash: see `log_has_begun`. With a newer
+        // snapshot a server of ours has removed the mark. Apache leaves it.
+        let is_foreign = |log: &&LogFile| log.first <= end || !is_complete && is_of_ours(disk, log);
+        if let Some(foreign) = listing.logs.iter().find(is_foreign) {
+            let reason = format!("it is not the log of this directory, which is a copy that ends at {end}");
             let hint = "move the files of the former directory away, or, to go on with them, remove the file .zoolet-complete beside \
                         the snapshot";
-            return Err(Damage::new(path, reason, hint).into());
+            return Err(Damage::new(&foreign.path, reason, hint).into());
         }
     }
     if is_complete || !listing.logs.is_empty() {
@@ -91,6 +83,12 @@ pub(crate) fn check(
     let hint = "name the directory of the log with --log-dir (dataLogDir); if there is none, copy what is there: zoolet data import DIR \
                 --to NEW";
     Err(Damage::new(&layout.log_dir, reason, hint).into())
+}
+
+/// Whether a server of ours wrote a log. One that cannot be read is dealt with by the recovery.
+fn is_of_ours(disk: &dyn Disk, log: &LogFile) -> bool {
+    let first = LogReader::open(disk, &log.path).and_then(|mut reader| reader.next());
+    matches!(first, Ok(LogItem::Entry(entry)) if entry.batch.is_some())
 }
 
 /// Writes the marks of a directory that a server is about to use, and removes those that are no longer true. Without a log that has a

@@ -12,7 +12,7 @@ use zoolet_storage::{
     read, verify,
 };
 
-use super::support::{Writer, crashes, files, options, path};
+use super::support::{Writer, crashes, files, options, path, without_markers};
 
 fn with_log(dir: &str) -> StorageOptions {
     let mut options = options();
@@ -240,11 +240,14 @@ fn a_copy_in_the_place_of_a_directory_is_refused_beside_the_newer_snapshot_of_th
     server.set_until(9);
     server.snapshot();
     drop(server);
-    for file in ["snapshot.9", "log.8", "log.1"] {
+    for (file, named) in
+        [("snapshot.9", "version-2"), ("log.8", "log.8"), ("log.6", "log.6"), ("log.1", "log.1")]
+    {
         disk.write(to.snapshot_dir().join(file), disk.read(path(file)).unwrap()).unwrap();
         let damage = refused(&disk, &to);
-        let is_named = damage.file.ends_with(if file == "log.1" { file } else { "snapshot.9" });
-        assert!(is_named && damage.reason.ends_with("which is a copy that ends at 0x5"), "{file}: {damage}");
+        assert!(damage.file.ends_with(named), "{file}: {damage}");
+        let is_foreign = damage.reason.ends_with("which is a copy that ends at 0x5");
+        assert_eq!(is_foreign, file != "snapshot.9", "{file}: {damage}");
     }
 }
 
@@ -256,6 +259,10 @@ fn a_copy_that_a_server_of_apache_went_on_with_is_served() {
     server.set_until(7);
     server.snapshot();
     drop(server);
+    let log = to.snapshot_dir().join("log.6");
+    disk.write(path("log.6"), disk.read(&log).unwrap()).unwrap();
+    without_markers(&disk, "log.6");
+    disk.write(log, disk.read(path("log.6")).unwrap()).unwrap();
     disk.write(to.snapshot_dir().join(".zoolet-complete"), b"0x5\n").unwrap();
     assert_eq!(open_on(&disk, to).unwrap().last_zxid(), Zxid(7));
 }
