@@ -230,11 +230,11 @@ impl AdminServerBuilder {
         let Self {
             observer, addr, idle_timeout, command_url, initial_configuration, page, transfers, ..
         } = self;
+        let is_of_page = page.is_some() && Page::has(&format!("{command_url}/"));
         let is_path = command_url.starts_with('/')
             && !command_url.ends_with('/')
-            && !command_url.contains(['?', '#', '%'])
-            && !Page::has(&format!("{command_url}/"));
-        if !is_path {
+            && !command_url.contains(['?', '#', '%']);
+        if !is_path || is_of_page {
             let hint = "must be a path such as /commands, and not below /api, which is the page's";
             return Err(AdminError::Setting { setting: "command_url", value: command_url, hint });
         }

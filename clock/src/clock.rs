@@ -32,6 +32,16 @@ pub(crate) enum ClockSource {
     Manual(Arc<Manual>),
 }
 
+/// One look at a clock.
+struct Times {
+    /// By the source, which does not count suspensions. It may be before the start, in a runtime other than that of the start.
+    awake: Instant,
+    /// Since the start.
+    elapsed: Duration,
+    /// How long the machine was suspended.
+    suspended: Duration,
+}
+
 /// An attempt to move a clock that is not manual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -93,14 +103,14 @@ impl Clock {
     /// `std::time::Instant` counts them. No clock of a virtual machine counts the time for which its host has paused it,
     /// unless the host sets the clock right.
     pub fn now(&self) -> Instant {
-        let (elapsed, suspended) = self.times();
-        self.start + elapsed + suspended
+        let Times { awake, suspended, .. } = self.times();
+        awake + suspended
     }
 
     /// [`Clock::now`] and [`Clock::unix_millis`] by one look at the clock.
     pub fn now_and_unix_millis(&self) -> (Instant, i64) {
-        let (elapsed, suspended) = self.times();
-        (self.start + elapsed + suspended, millis(self.unix_start.saturating_add(elapsed)))
+        let Times { awake, elapsed, suspended } = self.times();
+        (awake + suspended, millis(self.unix_start.saturating_add(elapsed)))
     }
 
     /// The time in milliseconds since the Unix epoch, for deadlines. The wall clock is read only when this clock is created,
@@ -129,7 +139,7 @@ impl Clock {
             ClockSource::System(machine) | ClockSource::Tokio(machine) if self.follows_wall => {
                 machine.stepped()
             }
-            _ => millis(self.times().1),
+            _ => millis(self.times().suspended),
         }
     }
 
@@ -137,7 +147,7 @@ impl Clock {
     /// future if there is none.
     pub fn instant_of(&self, at: i64) -> Instant {
         let ahead = u64::try_from(at.saturating_sub(millis(self.unix_start))).unwrap_or(0);
-        later(self.start + self.times().1, Duration::from_millis(ahead))
+        later(self.start + self.times().suspended, Duration::from_millis(ahead))
     }
 
     /// Waits for `duration`, counted from now.
@@ -237,28 +247,27 @@ impl Clock {
 
     /// The instant at which a wait for `deadline` ends if the machine is not suspended before, by the source of this clock.
     pub(crate) fn awake_at(&self, deadline: Instant) -> Instant {
-        deadline.checked_sub(self.times().1).unwrap_or(self.start)
+        deadline.checked_sub(self.times().suspended).unwrap_or(self.start)
     }
 
     /// How far the clock has moved since it was created, without suspensions.
     pub fn elapsed(&self) -> Duration {
-        self.times().0
+        self.times().elapsed
     }
 
-    /// [`Clock::elapsed`], and how long the machine was suspended.
-    fn times(&self) -> (Duration, Duration) {
+    fn times(&self) -> Times {
         let since_start = |awake: Instant| awake.saturating_duration_since(self.start);
-        let (elapsed, machine) = match &self.source {
-            ClockSource::System(machine) => {
-                (since_start(Instant::from_std(std::time::Instant::now())), machine)
-            }
-            ClockSource::Tokio(machine) => (since_start(Instant::now()), machine),
+        let (awake, machine) = match &self.source {
+            ClockSource::System(machine) => (Instant::from_std(std::time::Instant::now()), machine),
+            ClockSource::Tokio(machine) => (Instant::now(), machine),
             ClockSource::Manual(manual) => {
                 let (awake, suspended) = manual.times();
-                return (since_start(awake), suspended);
+                return Times { awake, elapsed: since_start(awake), suspended };
             }
         };
-        (elapsed, if self.follows_wall { machine.suspended(elapsed) } else { Duration::ZERO })
+        let elapsed = since_start(awake);
+        let suspended = if self.follows_wall { machine.suspended(elapsed) } else { Duration::ZERO };
+        Times { awake, elapsed, suspended }
     }
 
     pub(crate) fn as_manual(&self) -> Result<&Arc<Manual>, NotManual> {
@@ -321,6 +330,16 @@ mod tests {
         assert!(clock.now() > soon);
         let given = clock.starting_at(Duration::ZERO);
         assert!(given.now() < soon && given.wall_ahead() == 0);
+    }
+
+    /// As one that was made in a runtime whose paused time was ahead.
+    #[test]
+    fn a_clock_that_begins_in_the_future_moves() {
+        let (source, start) = (ClockSource::Tokio(Arc::new(MachineTime::begin())), Instant::now() + FAR);
+        let clock = Clock { source, start, unix_start: Duration::ZERO, follows_wall: false };
+        let (before, machine) = (clock.now(), Instant::now());
+        while Instant::now() == machine {}
+        assert!(clock.now() > before && clock.now() < start);
     }
 
     #[test]

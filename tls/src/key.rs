@@ -32,7 +32,7 @@ fn certified_key(entry: KeyEntry) -> Result<CertifiedKey, TlsError> {
     let invalid = || TlsError::new("the certificate of its private key is damaged");
     let leaf = chain.first().ok_or_else(invalid)?;
     let (_, parsed) = parse_x509_certificate(leaf).map_err(|_| invalid())?;
-    // rustls refuses it only when a peer shows it, and prints that with `Debug`.
+    // rustls would refuse it below, with a message that nobody understands.
     if parsed.version() != X509Version::V3 {
         return Err(TlsError::new(format!("its certificate is {OLD_VERSION}")));
     }

@@ -152,10 +152,13 @@ async fn ask(route: &Route, timeout: Duration, until: AskUntil) -> Looked {
     loop {
         let outcome = match probe::ask(&route.address, since + timeout).await {
             Ok(serving) if until == AskUntil::Leader && !serving.has_leader() => Err(Trouble::NoLeader),
+            Ok(serving) => Ok(serving),
             // That the time is over says less than what was seen before.
-            Err(Trouble::Timeout) => Err(seen.unwrap_or(Trouble::Timeout)),
-            Err(trouble) => Err(route.take_failure().map_or(trouble, Trouble::Unreached)),
-            outcome => outcome,
+            Err(trouble) => Err(match (route.take_failure(), trouble) {
+                (Some(reason), _) => Trouble::Unreached(reason),
+                (None, Trouble::Timeout) => seen.unwrap_or(Trouble::Timeout),
+                (None, trouble) => trouble,
+            }),
         };
         let took = since.elapsed();
         let next = rest_before_next(rest, timeout.saturating_sub(took));

@@ -61,10 +61,20 @@ impl HttpParts {
 
     /// What does not fit together.
     pub(super) fn check(&self) -> Option<SettingMistake> {
+        #[cfg(feature = "tls")]
+        if self.has_https() {
+            return self.https.check();
+        }
         let is_used = self.admin_addr().is_some() || !self.writable && self.hosts.is_empty();
         (!is_used).then_some(SettingMistake::Together(
             "--admin-writable and --admin-host are used by no admin server; set --admin (admin.serverPort)",
         ))
+    }
+
+    /// Whether there is an admin server that speaks HTTPS.
+    #[cfg(feature = "tls")]
+    pub(super) fn has_https(&self) -> bool {
+        self.https.is_on() && self.admin_addr().is_some()
     }
 
     /// The address of the metrics, if there is one. Apache's, as a scraper is on another machine.

@@ -23,9 +23,6 @@ impl HttpsParts {
 
     /// What does not fit together.
     pub(super) fn check(&self) -> Option<SettingMistake> {
-        if !self.is_on() {
-            return None;
-        }
         let lacks = if self.key_store.file.is_none() {
             "HTTPS of the admin server (admin.forceHttps, admin.portUnification) needs a certificate and its key; set \
              ssl.quorum.keyStore.location"

@@ -167,8 +167,6 @@ impl Settings {
         mistakes.extend(self.tls.check());
         #[cfg(feature = "admin")]
         mistakes.extend(self.http.check());
-        #[cfg(all(feature = "admin", feature = "tls"))]
-        mistakes.extend(self.http.https.check());
         mistakes.extend(self.auth.check(self.has_tls()));
         mistakes
     }
@@ -218,7 +216,7 @@ impl Settings {
     /// Whether there are certificates, of the ports of clients or of the admin server.
     pub(crate) fn has_certificates(&self) -> bool {
         #[cfg(all(feature = "admin", feature = "tls"))]
-        return self.has_tls() || self.http.https.is_on();
+        return self.has_tls() || self.http.has_https();
         #[cfg(not(all(feature = "admin", feature = "tls")))]
         self.has_tls()
     }

@@ -79,7 +79,12 @@ fn a_protection_that_nothing_uses_is_a_warning_in_a_file_and_a_mistake_as_a_flag
         let warnings = set(keys, &[]).warnings();
         assert!(matches!(&warnings[..], [warning] if warning.contains(why)), "{keys:?}: {warnings:?}");
     }
-    let tls = [("secureClientPort", "1"), ("ssl.keyStore.location", "/key.pem")];
+    let tls = [
+        ("secureClientPort", "1"),
+        ("ssl.keyStore.location", "/key.pem"),
+        ("ssl.trustStore.location", "/ca.pem"),
+        ("ssl.clientAuth", "none"),
+    ];
     let https = [
         ("admin.serverPort", "1"),
         ("admin.forceHttps", "true"),
@@ -91,6 +96,7 @@ fn a_protection_that_nothing_uses_is_a_warning_in_a_file_and_a_mistake_as_a_flag
         (&[], &[("tls-key", "/file.pem")], "used by no port"),
         (&[], &[("tls-client-ca", "/file.pem")], "used by no port"),
         (&[], &[("tls-crl", "/file.pem")], "used by no port"),
+        (&tls[..2], &[("tls-crl", "/file.pem")], "no client is asked for a certificate"),
         (&tls, &[("tls-crl", "/file.pem")], "no client is asked for a certificate"),
         (&[], &[("admin-writable", "true")], "used by no admin server"),
         (&[], &[("admin-host", "zk.example")], "used by no admin server"),
@@ -100,6 +106,9 @@ fn a_protection_that_nothing_uses_is_a_warning_in_a_file_and_a_mistake_as_a_flag
         let is_said = matches!(&mistakes[..], [mistake] if mistake.to_string().contains(why));
         assert!(is_said, "{keys:?}, {flags:?}: {mistakes:?}");
     }
+    // Nothing would use it.
+    let https_of_nobody = [&https[1..], &[("admin.enableServer", "false")]].concat();
+    assert_eq!(set(&https_of_nobody, &[]).check(), []);
 }
 
 #[test]

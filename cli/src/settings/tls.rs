@@ -110,9 +110,11 @@ impl TlsParts {
                  client.portUnification",
             ));
         }
-        if self.is_on() && !self.crl_files.is_empty() && self.trust_store.file.is_none() {
+        let asks_nobody = self.trust_store.file.is_none() || self.client_auth == Some(ClientAuth::None);
+        if self.is_on() && !self.crl_files.is_empty() && asks_nobody {
             mistakes.push(SettingMistake::Together(
-                "--tls-crl: no client is asked for a certificate; set ssl.trustStore.location (--tls-client-ca)",
+                "--tls-crl: no client is asked for a certificate; set ssl.trustStore.location (--tls-client-ca), and ssl.clientAuth to \
+                 need or want",
             ));
         }
         if self.crl && self.crl_files.is_empty() {
