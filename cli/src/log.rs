@@ -70,7 +70,7 @@ pub(crate) fn start(flag: Option<&str>, format: LogFormat) -> Result<Logging, Fa
         }),
         (None, None) => Targets::new().with_default(DEFAULT),
     };
-    // Audit lines too, whatever else it has: a server has them only if that is asked for.
+    // Audit lines pass every filter: a server writes them only if that is asked for.
     let filter = filter.with_target(audit::TARGET, LevelFilter::INFO);
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
     let queue = LogQueue::start(io::stderr(), format)

@@ -206,6 +206,27 @@ await check('a writable page creates, sets and deletes, and asks before it delet
   await page.until("![...document.querySelectorAll('#tree .name')].some(name => name.textContent.startsWith('made'))");
 });
 
+await check('the tree is drawn after two looks at the same children that overlap', { url: writing, hash: '/znodes/config' }, async page => {
+  const named = name => `[...document.querySelectorAll('#tree .name')].some(name => name.textContent === '${name}')`;
+  await page.until("document.querySelector('#znode .buttons') && document.querySelector('#tree .row[aria-selected=\"true\"]')");
+  await page.eval("document.querySelector('#tree').focus()");
+  await page.key('ArrowRight');
+  await page.until(named('app'), 'the children');
+  // Answers wait until both looks have begun: that of the refresh, and that of the dialog.
+  await page.eval("(() => { const real = window.fetch; window.held = []; window.fetch = async (to, ...rest) => { const answer = await real(to, ...rest); if (to.startsWith('api/children')) await new Promise(done => held.push(done)); return answer; }; })()");
+  assert.equal((await page.eval(call('create', { path: '/config/first', data: '' })))[0], 200);
+  await page.until('held.length === 1', 'the look of the refresh');
+  await page.click('#znode .buttons button:nth-child(2)');
+  await page.type('second');
+  await page.click('#write-ok');
+  await page.until('held.length === 2', 'the look of the dialog');
+  await page.eval('held[0]()');
+  await page.until(named('first'), 'what the first has found');
+  await page.eval('held[1]()');
+  await page.until(`${chosen} === 'second' && ${named('second')}`, 'what the second has found');
+  for (const name of ['first', 'second']) assert.equal((await page.eval(call('delete', { path: `/config/${name}`, version: 0 })))[0], 200);
+});
+
 await check('what somebody has changed meanwhile is not overwritten', { url: writing, hash: '/znodes/config/empty', refusals: 1 }, async page => {
   await page.until("document.querySelector('#mode').textContent === 'writable' && document.querySelector('#znode .buttons')");
   const { stat } = await page.eval("fetch('api/znode?path=/config/empty').then(r => r.json())");

@@ -77,7 +77,7 @@ fn complete_ec_key(pkcs8: &[u8], public: &[u8]) -> Option<Vec<u8>> {
         }
         key.read(tag)?;
     }
-    // The bits of the public key begin with how many of the last byte are unused.
+    // A BIT STRING begins with the number of unused bits in its last byte.
     let public = element(CONTEXT_1, &[&element(BIT_STRING, &[&[0], public])]);
     let (key_version, secret) = (element(INTEGER, &[key_version]), element(OCTET_STRING, &[secret]));
     let key = element(SEQUENCE, &[&key_version, &secret, &public]);

@@ -80,7 +80,7 @@ pub(crate) const OLD_VERSION: &str =
 #[error("{0}")]
 struct RefusedCertificate(Error);
 
-/// A line of a log has this: errors of rustls print what is in them with `Debug`.
+/// What a log line shows: rustls prints the inner error with `Debug`.
 impl fmt::Debug for RefusedCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

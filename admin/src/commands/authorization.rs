@@ -1,7 +1,7 @@
 //! Who may take and restore snapshots.
 //!
 //! The field `Authorization` has a scheme and, after a blank, credentials: `digest user:password`, `ip`, or `x509` with a client
-//! certificate. Whoever they prove must have all five permissions on the root.
+//! certificate. The identity that they prove needs all five permissions on the root.
 //!
 //! A password in a header is readable on the way, as are the data: without HTTPS only this machine is answered, unless the builder says
 //! otherwise, and no site whose name leads a browser on it to this server (DNS rebinding). Apache answers everybody.
@@ -13,7 +13,6 @@ use zoolet_server_core::{AdminAccess, Origin};
 
 use super::NOT_SERVING;
 use crate::http::HttpRequest;
-use crate::page::is_asked_by_address;
 
 /// A refusal: its status and the text of the field `error`.
 type Refusal = (StatusCode, &'static str);
@@ -39,7 +38,7 @@ pub(super) fn check(observer: &Observer, request: &HttpRequest, allow_plain: boo
         if !client.addr.ip().is_loopback() {
             return Err(NOT_SECURE);
         }
-        if !is_asked_by_address(request) {
+        if !request.is_asked_by_address() {
             return Err(OTHER_NAME);
         }
     }

@@ -52,14 +52,14 @@ impl Transfers {
                 return Err(failed(&*error));
             }
         };
-        tracing::info!(peer = %request.client.addr, zxid = %taken.zxid(), bytes = taken.len(), "snapshot taken");
+        tracing::info!(peer = %request.client.addr, zxid = %taken.zxid(), bytes = taken.size(), "snapshot taken");
         // True if it is left out; otherwise only the word true is.
         let streaming = request.argument("streaming").is_none_or(|value| value.eq_ignore_ascii_case("true"));
         if !streaming {
             return Ok(with_fields(executed(Command::Snapshot, JsonWriter::new()), &taken));
         }
         let (response, sender) =
-            HttpResponse::stream(StatusCode::OK, "application/octet-stream", Some(taken.len()));
+            HttpResponse::stream(StatusCode::OK, "application/octet-stream", Some(taken.size()));
         let response = with_fields(response, &taken);
         // Ends with the response: sending fails then.
         request.tasks.spawn(send(taken, sender));
@@ -145,7 +145,7 @@ fn with_fields(response: HttpResponse, taken: &TakenSnapshot) -> HttpResponse {
         Ok(zxid) => response.with_header(HeaderName::from_static("last_zxid"), zxid),
         Err(_) => response,
     };
-    response.with_header(HeaderName::from_static("snapshot_size"), HeaderValue::from(taken.len()))
+    response.with_header(HeaderName::from_static("snapshot_size"), HeaderValue::from(taken.size()))
 }
 
 /// Sends a file, piece by piece, as the client takes it.

@@ -22,7 +22,7 @@ mod tests;
 mod turns;
 
 pub(crate) use listener::HttpServer;
-pub(crate) use request::{HttpBody, HttpRequest};
+pub(crate) use request::{HttpBody, HttpRequest, address, host_of};
 pub(crate) use response::{HttpResponse, PieceSender};
 #[cfg(feature = "tls")]
 pub(crate) use secure::Https;

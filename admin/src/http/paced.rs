@@ -29,7 +29,7 @@ impl<S> Paced<S> {
         (self.deadline, self.taken) = (None, 0);
     }
 
-    /// Whether the peer has had its time. Otherwise the task is woken at the end of it.
+    /// The error that the peer does not read, once its time is over; the task is woken then.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let timeout = self.timeout;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(timeout)));
@@ -37,7 +37,7 @@ impl<S> Paced<S> {
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read"))
     }
 
-    /// What a write of the stream comes to.
+    /// Counts what a write has written.
     fn poll_written(
         &mut self,
         cx: &mut Context<'_>,
@@ -52,7 +52,7 @@ impl<S> Paced<S> {
         self.poll_in_time(cx, written)
     }
 
-    /// What a step of the stream comes to: an error if it waits and the time is over.
+    /// The outcome of a step of the stream: an error if it waits and the time is over.
     fn poll_in_time<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match polled {
             Poll::Pending => self.poll_deadline(cx).map(Err),

@@ -13,7 +13,7 @@ pub fn describe_metrics(recorder: &dyn Recorder) {
             false => recorder.describe_gauge(KeyName::from(name), None, family.help.into()),
         };
         describe(name(family), family.kind == MetricKind::Counter);
-        if family.kind.prometheus_name() == "summary" {
+        if matches!(family.kind, MetricKind::BasicSummary | MetricKind::AdvancedSummary) {
             describe(format!("{}_count", name(family)), true);
             describe(format!("{}_sum", name(family)), false);
         }

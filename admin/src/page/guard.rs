@@ -1,14 +1,12 @@
 //! Who may ask: no other site through the browser of an operator, and no site that has got the name of one by DNS rebinding.
 
-use std::net::IpAddr;
-
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 
 use super::answer::{ApiError, ApiResult};
-use crate::http::{HttpRequest, HttpResponse};
+use crate::http::{HttpRequest, HttpResponse, address, host_of};
 
 /// A write has this field. A form or an image of another site cannot add it.
 const WRITE_HEADER: HeaderName = HeaderName::from_static("x-zoolet-page");
@@ -78,26 +76,6 @@ impl AllowedHosts {
             }
         }
     }
-}
-
-/// Whether a request names its host by an address or as `localhost`, which is never the name of another site.
-pub(crate) fn is_asked_by_address(request: &HttpRequest) -> bool {
-    let name = host_of(request.header(&HOST).unwrap_or_default());
-    address(name).is_some() || name.eq_ignore_ascii_case("localhost")
-}
-
-/// The host of `host:port`, `[::1]:port` or `host`.
-fn host_of(text: &str) -> &str {
-    match text.rsplit_once(':') {
-        // The last colon of an address in brackets is not that of a port.
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.ends_with(':') => host,
-        _ => text,
-    }
-}
-
-fn address(host: &str) -> Option<IpAddr> {
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    bare.parse().ok().map(|ip: IpAddr| ip.to_canonical())
 }
 
 /// Refuses what a browser says another site has asked for.

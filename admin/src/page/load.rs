@@ -3,19 +3,18 @@
 use serde_json::json;
 use zoolet_server::Observer;
 
-use super::PageSettings;
 use super::answer::{ApiError, ApiResult};
 use super::visible::Reader;
 use crate::http::HttpRequest;
 
 /// What does not change: the release, and what the page may do.
-pub(super) async fn server(reader: &Reader<'_>, settings: &PageSettings) -> ApiResult {
+pub(super) async fn server(reader: &Reader<'_>, is_writable: bool) -> ApiResult {
     let summary = reader.observer.summary().await.ok_or_else(ApiError::stopped)?;
     let version = summary.version.split(',').next().unwrap_or_default();
     let peer = format!("ip:{}", reader.peer.ip());
     let identities: Vec<_> =
         reader.user().map(|user| format!("digest:{user}")).into_iter().chain([peer]).collect();
-    Ok(json!({ "version": version, "writable": settings.writable, "identities": identities }))
+    Ok(json!({ "version": version, "writable": is_writable, "identities": identities }))
 }
 
 /// Counters and states. With the argument `measure` the server records the times of its syncs from now on.
@@ -25,9 +24,7 @@ pub(super) async fn load(observer: &Observer, request: &HttpRequest) -> ApiResul
     }
     let load = observer.load().await.ok_or_else(ApiError::stopped)?;
     let metrics = load.metrics;
-    let log = metrics.log.as_ref().map(|log| {
-        json!({ "queued": log.queued, "queued_bytes": log.queued_bytes, "submitted": log.submitted, "snapshots": log.snapshots })
-    });
+    let log = metrics.log.as_ref().map(|log| json!({ "queued": log.queued }));
     let sync = &metrics.summaries.sync_ms;
     Ok(json!({
         "now": load.now.0,

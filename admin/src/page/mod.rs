@@ -18,8 +18,6 @@ mod znodes;
 use hyper::StatusCode;
 use zoolet_server::Observer;
 
-pub(crate) use self::guard::is_asked_by_address;
-
 use self::answer::{ApiError, ApiResult};
 use self::guard::AllowedHosts;
 use self::visible::Reader;
@@ -32,7 +30,7 @@ const API: &str = "/api/";
 #[derive(Debug)]
 pub(crate) struct Page {
     observer: Observer,
-    settings: PageSettings,
+    is_writable: bool,
     hosts: AllowedHosts,
 }
 
@@ -48,8 +46,7 @@ pub(crate) struct PageSettings {
 impl Page {
     /// The page of a server that listens for HTTP on `addr`, as it is configured.
     pub(crate) fn new(observer: Observer, settings: PageSettings, addr: &str) -> Self {
-        let hosts = AllowedHosts::new(addr, &settings.hosts);
-        Self { observer, settings, hosts }
+        Self { observer, is_writable: settings.writable, hosts: AllowedHosts::new(addr, &settings.hosts) }
     }
 
     /// Whether it answers this path.
@@ -81,7 +78,7 @@ impl Page {
         guard::same_site(request)?;
         let reader = Reader::of(request, &self.observer).await?;
         match name {
-            "server" => load::server(&reader, &self.settings).await,
+            "server" => load::server(&reader, self.is_writable).await,
             "load" => load::load(&self.observer, request).await,
             "znode" => znodes::znode(&reader, request).await,
             "children" => znodes::children(&reader, request).await,
@@ -92,7 +89,7 @@ impl Page {
             "transactions" => transactions::transactions(&reader, request).await,
             _ if is_write => {
                 guard::write(request)?;
-                if !self.settings.writable {
+                if !self.is_writable {
                     return Err(ApiError::read_only());
                 }
                 writes::write(name, &reader, body).await

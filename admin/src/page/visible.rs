@@ -101,6 +101,12 @@ fn unauthorized(message: &str) -> ApiError {
 /// If it is missing or cannot be the path of a znode.
 pub(super) fn path_of(request: &HttpRequest) -> ApiResult<String> {
     let path = request.argument("path").ok_or_else(|| ApiError::bad("the argument `path` is missing"))?;
+    valid_path(path)
+}
+
+/// # Errors
+/// If it cannot be the path of a znode.
+pub(super) fn valid_path(path: &str) -> ApiResult<String> {
     match path::validate(path) {
         Ok(()) => Ok(path.to_owned()),
         Err(error) => Err(ApiError::bad(format!("{}: {error}", path.escape_debug()))),

@@ -10,7 +10,7 @@ use zoolet_proto::{Acl, CreateMode, Request, Stat, jute, path};
 
 use super::answer::{ApiError, ApiResult};
 use super::short_session::{WriteError, execute};
-use super::visible::Reader;
+use super::visible::{Reader, valid_path};
 use crate::http::HttpBody;
 
 /// Bytes of a body: the longest frame that a client may send, in base64, with the names of the fields.
@@ -41,7 +41,7 @@ fn wanted(name: &str, reader: &Reader<'_>, body: &[u8]) -> ApiResult<(String, Re
     let body: Value =
         serde_json::from_slice(body).map_err(|error| ApiError::bad(format!("not JSON: {error}")))?;
     let is_sequential = body["sequential"] == true;
-    let path = path_of(&body, is_sequential)?;
+    let path = written_path(&body, is_sequential)?;
     let request = match name {
         "create" => {
             let mode = if is_sequential { CreateMode::PersistentSequential } else { CreateMode::Persistent };
@@ -57,16 +57,13 @@ fn wanted(name: &str, reader: &Reader<'_>, body: &[u8]) -> ApiResult<(String, Re
     Ok((path, request))
 }
 
-fn path_of(body: &Value, is_sequential: bool) -> ApiResult<String> {
+fn written_path(body: &Value, is_sequential: bool) -> ApiResult<String> {
     let path = body["path"].as_str().ok_or_else(|| ApiError::bad("the field `path` is missing"))?;
-    match path::validate(path) {
-        Ok(()) => Ok(path.to_owned()),
-        // The number makes it a name.
-        Err(_) if is_sequential && path.ends_with('/') && path::validate(&format!("{path}0")).is_ok() => {
-            Ok(path.to_owned())
-        }
-        Err(error) => Err(ApiError::bad(format!("{}: {error}", path.escape_debug()))),
+    // The number makes it a name.
+    if is_sequential && path.ends_with('/') && path::validate(&format!("{path}0")).is_ok() {
+        return Ok(path.to_owned());
     }
+    valid_path(path)
 }
 
 fn data_of(body: &Value) -> ApiResult<Bytes> {

@@ -16,7 +16,7 @@ use crate::http::HttpRequest;
 const SHOWN_DATA: usize = 64 << 10;
 /// Entries of an ACL that are shown.
 const SHOWN_ACL: usize = 100;
-/// Children that are read in one look, and the bytes of the paths that are: after as many, one more is read.
+/// How many children one look reads, and after how many bytes of paths it stops.
 pub(super) const SLICE: usize = 500;
 const SLICE_BYTES: usize = 256 << 10;
 /// Names that one search looks at, that it returns, and their bytes: the page asks for the rest.
@@ -81,7 +81,7 @@ pub(super) async fn children(reader: &Reader<'_>, request: &HttpRequest) -> ApiR
 pub(super) async fn search(reader: &Reader<'_>, request: &HttpRequest) -> ApiResult {
     let dir = path_of(request)?;
     let text = request.argument("text").unwrap_or_default().to_owned();
-    // Whoever types a capital means it.
+    // A search with a capital letter is case-sensitive.
     let exact = text.chars().any(char::is_uppercase);
     let mut after: Option<Arc<str>> = request.argument("after").map(|name| path::join(&dir, name).into());
     let (mut names, mut looked, mut more) = (Vec::<String>::new(), 0, true);

@@ -230,7 +230,7 @@ impl Settings {
         match &self.parts.bind {
             _ if !self.binds.is_empty() => self.binds.clone(),
             Some(bind) => vec![bind.clone()],
-            // Who asks for TLS alone does not want a port without it.
+            // A TLS port alone brings no plaintext port.
             None if by_default => vec![DEFAULT_BIND.to_owned()],
             None => Vec::new(),
         }

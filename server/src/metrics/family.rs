@@ -14,8 +14,6 @@ pub struct MetricFamily {
     pub name: &'static str,
     /// What it is.
     pub kind: MetricKind,
-    /// Whether it has a value for each first element of a path, under the label `key`.
-    pub has_keys: bool,
     /// What it means on this server.
     pub help: &'static str,
     pub(super) read: Read,
@@ -84,13 +82,12 @@ pub fn families() -> impl Iterator<Item = &'static MetricFamily> {
     MOVING.iter().chain(UNMOVED)
 }
 
-/// A table of families, a row each: kind, name, whether it has keys, its value, and what it means.
+/// A table of families, a row each: kind, name, its value, and what it means.
 macro_rules! family_table {
-    ($metrics:ident; $($kind:ident $name:ident $([$key:ident])? = $value:expr, $help:expr;)*) => {
+    ($metrics:ident; $($kind:ident $name:ident = $value:expr, $help:expr;)*) => {
         &[$(MetricFamily {
             name: stringify!($name),
             kind: MetricKind::$kind,
-            has_keys: !concat!($(stringify!($key))?).is_empty(),
             help: $help,
             read: |$metrics| MetricValue::from($value),
         }),*]
@@ -131,9 +128,9 @@ const MOVING: &[MetricFamily] = family_table! { m;
         "Length of the longest reply in bytes; -1 before the first.";
     Gauge min_client_response_size = size(m, |size| size.min),
         "Length of the shortest reply in bytes; -1 before the first.";
-    BasicSummary read_per_namespace [key] = &m.summaries.read_bytes,
+    BasicSummary read_per_namespace = &m.summaries.read_bytes,
         "Bytes of reads by the first element of the path: path, data or names of children, and 68 for the Stat.";
-    BasicSummary write_per_namespace [key] = &m.summaries.write_bytes,
+    BasicSummary write_per_namespace = &m.summaries.write_bytes,
         "Bytes of applied writes by the first element of the path: path and data.";
 
     // Connections and sessions.
@@ -175,15 +172,15 @@ const MOVING: &[MetricFamily] = family_table! { m;
         "Connections that got an event of a znode whose data was set.";
     BasicSummary node_children_watch_count = &m.summaries.children_watchers,
         "Connections that got an event of a znode whose children have changed.";
-    Gauge quota_count_limit_per_namespace [key] = &m.quotas.count_limit,
+    Gauge quota_count_limit_per_namespace = &m.quotas.count_limit,
         "Limits of quotas on the number of znodes, the hard ones where there are, added up below the first element of the path.";
-    Gauge quota_count_usage_per_namespace [key] = &m.quotas.count_usage,
+    Gauge quota_count_usage_per_namespace = &m.quotas.count_usage,
         "Znodes below quotas, added up below the first element of the path.";
-    Gauge quota_bytes_limit_per_namespace [key] = &m.quotas.bytes_limit,
+    Gauge quota_bytes_limit_per_namespace = &m.quotas.bytes_limit,
         "Limits of quotas on bytes of data, added up in the same way.";
-    Gauge quota_bytes_usage_per_namespace [key] = &m.quotas.bytes_usage,
+    Gauge quota_bytes_usage_per_namespace = &m.quotas.bytes_usage,
         "Bytes of data below quotas, added up below the first element of the path.";
-    Counter quota_exceeded_error_per_namespace [key] = &m.quota_exceeded,
+    Counter quota_exceeded_error_per_namespace = &m.quota_exceeded,
         "Writes that a quota has refused.";
 
     // Turns.

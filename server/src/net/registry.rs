@@ -129,7 +129,7 @@ impl Registry {
         self.peers.get(&id).map(|peer| Arc::clone(&peer))
     }
 
-    /// How many connections there are. Of the map of connections this would lock every part.
+    /// How many connections are open. `DashMap::len` would lock every shard.
     pub(crate) fn len(&self) -> usize {
         self.budget.connections()
     }

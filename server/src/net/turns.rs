@@ -1,5 +1,5 @@
-//! [`Turns`]: they process inputs and deadlines under one lock, and so in one order. Who submits something takes the turn itself;
-//! only batches of slow connections are left to the [driver](crate::net::driver).
+//! [`Turns`]: they process inputs and deadlines under one lock, and so in one order. The task that submits something
+//! takes the turn itself; only batches of slow connections are left to the [driver](crate::net::driver).
 
 use std::future::pending;
 use std::mem;

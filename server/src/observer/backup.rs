@@ -129,13 +129,8 @@ impl TakenSnapshot {
     }
 
     /// Its length in bytes.
-    pub fn len(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.len
-    }
-
-    /// Whether it has no bytes, which no snapshot has.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// The next piece; `None` at the end.

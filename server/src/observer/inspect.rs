@@ -18,8 +18,6 @@ use crate::net::in_process::{self, InProcessStream};
 pub struct ConnectionSource {
     /// Its address.
     pub addr: SocketAddr,
-    /// Whether its client is a part of the server's process.
-    pub in_process: bool,
     /// When it was opened, in milliseconds since 1970.
     pub established: Millis,
 }
@@ -57,8 +55,7 @@ impl Observer {
         let shared = self.shared()?;
         let source = |conn: &ConnId| {
             let peer = shared.registry.get(*conn)?;
-            let in_process = peer.link.in_process;
-            Some(ConnectionSource { addr: peer.addr, in_process, established: peer.established })
+            Some(ConnectionSource { addr: peer.addr, established: peer.established })
         };
         Some(conns.iter().map(source).collect())
     }

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use zoolet_server::metrics::{MetricFamily, MetricKind, families};
+use zoolet_server::metrics::{MetricFamily, MetricKind, MetricValue, ServerMetrics, families};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md");
 const END: &str = "<!-- end of families -->";
 
 fn rows(title: &str, wanted: impl Fn(&MetricFamily) -> bool) -> String {
     let mut text = format!("\n### {title}\n\n| family | kind | |\n| --- | --- | --- |\n");
+    let metrics = ServerMetrics::default();
     for family in families().filter(|family| wanted(family)) {
         let kind = match family.kind {
             MetricKind::Counter => "counter",
@@ -17,7 +18,10 @@ fn rows(title: &str, wanted: impl Fn(&MetricFamily) -> bool) -> String {
             MetricKind::BasicSummary => "summary (0.5)",
             MetricKind::AdvancedSummary => "summary (0.5, 0.9, 0.99)",
         };
-        let key = if family.has_keys { ", key" } else { "" };
+        let key = match family.value(&metrics) {
+            MetricValue::Numbers(_) | MetricValue::Summaries(_) => ", key",
+            _ => "",
+        };
         // Without backticks, which the check of the documentation takes for names of tests.
         writeln!(text, "| {} | {kind}{key} | {} |", family.name, family.help).expect("a string");
     }

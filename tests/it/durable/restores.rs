@@ -27,7 +27,7 @@ async fn snapshot_of(server: &Server) -> Vec<u8> {
     while let Some(piece) = taken.read().await.expect("a piece") {
         bytes.extend_from_slice(&piece);
     }
-    assert_eq!(bytes.len() as u64, taken.len());
+    assert_eq!(bytes.len() as u64, taken.size());
     bytes
 }
 

@@ -35,7 +35,6 @@ class Refused extends Error {
   constructor(status, body) {
     super(body?.message ?? `the server answered ${status}`);
     this.code = body?.code;
-    this.status = status;
   }
 }
 
@@ -153,7 +152,7 @@ function route() {
   views[view].show?.(rest);
 }
 
-/** Calls `work` now and again and again while the view is shown. */
+/** Calls `work` at once, and again after each pause, while the view is shown. */
 function repeating(work, pause) {
   let timer = null, running = 0;
   const round = async mine => {
@@ -368,10 +367,7 @@ const tree = {
     const before = new Map(node.children.map(child => [child.path, child]));
     const loaded = Math.max(PAGE, node.children.length);
     const fresh = new TreeNode(node.path, node.depth, node.parent, node.total, node.ephemeral);
-    const lay = this.lay;
-    this.lay = () => {};
     await this.load(fresh, have => have < loaded);
-    this.lay = lay;
     node.children = fresh.children.map(child => {
       const old = before.get(child.path);
       if (!old) return Object.assign(child, { parent: node });
@@ -943,7 +939,7 @@ views.locks = { show: () => { lastLocks = ''; lockRefresh.start(); }, leave: () 
 // ---- Transactions -------------------------------------------------------------------------------------------------------------
 
 const MOST_TXNS = 500;
-const txns = { round: 0, rows: [], paused: false, abort: null };
+const txns = { round: 0, paused: false, abort: null };
 
 const txnColumns = [['Time', 'fix', 'w-time'], ['zxid', 'fix', 'w-zxid'], ['Type', 'fix', 'w-type'], ['Path', 'path'], ['Session', 'fix', 'w-session']];
 

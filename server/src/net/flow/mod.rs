@@ -51,7 +51,7 @@
 //!
 //! | from | to | by |
 //! | --- | --- | --- |
-//! | whoever changes an outbox | the task of its connection | `Outbox::changed`; `Outbox::finish_requests` if only the count has changed |
+//! | a change of an outbox | the task of its connection | `Outbox::changed`; `Outbox::finish_requests` if only the count has changed |
 //! | a turn | the log | `CommitQueue::submit` |
 //! | the log | the driver, which takes a turn; it releases what became durable, as any turn does | `CommitQueue::advance` |
 //! | the log | connections that wait for room in the commit queue | `CommitQueue::advance` |
