@@ -7,6 +7,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 
+use zoolet_test_support::certificates::rcgen::date_time_ymd;
+use zoolet_test_support::certificates::self_signed;
+
 use crate::common::tls::Authority;
 use crate::common::{BINARY, Running, config, error_of, errors_of};
 
@@ -182,6 +185,19 @@ fn a_hangup_reloads_certificates_and_a_broken_file_leaves_the_old_one() {
     let log = server.stop("TERM").2;
     assert!(log.contains("SIGHUP received: certificates are reloaded"), "{log}");
     assert!(log.contains("new connections use the certificates that were there before"), "{log}");
+}
+
+#[test]
+fn a_certificate_that_has_expired_is_in_the_log() {
+    let folder = folder(&Authority::new());
+    let pem = self_signed("server", |params| params.not_after = date_time_ymd(2021, 1, 1));
+    for name in ["tls.crt", "tls.key"] {
+        fs::write(folder.path().join(name), &pem).unwrap();
+    }
+    let server = started(&flags(folder.path()), &[]);
+    let log = server.stop("TERM").2;
+    assert!(log.contains("the certificate has expired") && log.contains("tls.crt"), "{log}");
+    assert!(log.contains("not_after=Jan  1 00:00:00 2021"), "{log}");
 }
 
 #[test]
