@@ -38,6 +38,9 @@ const rows = "document.querySelectorAll('#tree .row').length";
 const chosen = "document.querySelector('#znode [aria-current]')?.textContent";
 const call = (name, body) => `fetch('api/${name}', { method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Zoolet-Page': '1' }, body: ${JSON.stringify(JSON.stringify(body))} }).then(async r => [r.status, await r.json()])`;
 
+/** From now on each answer with children waits in `held` for its call. */
+const holdChildren = "(() => { const real = window.fetch; window.held = []; window.fetch = async (to, ...rest) => { const answer = await real(to, ...rest); if (to.startsWith('api/children')) await new Promise(done => held.push(done)); return answer; }; })()";
+
 await check('a znode among 100,000 is found by a part of its name', { hash: '/znodes/big' }, async page => {
   await page.until("document.querySelector('#find-where').textContent === '/big'");
   await page.click('#find-text');
@@ -68,6 +71,24 @@ await check('a list of 100,000 scrolls to its end, and only the rows in sight ex
   await page.key('PageUp');
   await page.until("[...document.querySelectorAll('#tree .row .name')].some(name => name.textContent === 'node-099999')", 'the last of them');
   assert.ok(await page.eval(rows) < 100, 'rows that exist');
+});
+
+await check('a znode that is closed and opened while its children come has all of them', { hash: '/znodes/big' }, async page => {
+  const first = "[...document.querySelectorAll('#tree .name')].find(name => name.textContent.startsWith('node-'))?.textContent";
+  await page.until("document.querySelector('#tree .row[aria-selected=\"true\"]')");
+  await page.eval("document.querySelector('#tree').focus()");
+  await page.key('ArrowRight');
+  await page.until(`${first} === 'node-000000'`);
+  await page.eval(holdChildren);
+  await page.eval("document.querySelector('#tree').scrollTop = 1e6");
+  await page.until('held.length === 1', 'the next children');
+  await page.key('ArrowLeft');
+  await page.key('ArrowRight');
+  await page.eval("document.querySelector('#tree').scrollTop = 0");
+  await page.eval('held[0]()');
+  await page.until('held.length === 2', 'the first children again');
+  await page.eval('held[1]()');
+  await page.until(`${first} === 'node-000000'`, 'the first of them');
 });
 
 await check('the tree is used by keyboard alone, and shows where the focus is', {}, async page => {
@@ -176,6 +197,15 @@ await check('data is shown as text, as JSON with its numbers as they are, and as
   await page.until("document.querySelector('#znode')?.textContent.includes('33 bytes')");
 });
 
+await check('JSON of many levels is shown, and not with as many blanks as it has levels', { url: writing, hash: '/znodes/config' }, async page => {
+  const data = Buffer.from('['.repeat(16_000) + ']'.repeat(16_000)).toString('base64');
+  assert.equal((await page.eval(call('create', { path: '/config/deep', data })))[0], 200);
+  await page.go('/znodes/config/deep');
+  await page.until("document.querySelector('#znode pre')?.textContent.startsWith('[\\n')");
+  assert.ok(await page.eval("document.querySelector('#znode pre').textContent.length") < 2e6);
+  assert.equal((await page.eval(call('delete', { path: '/config/deep', version: 0 })))[0], 200);
+});
+
 await check('a writable page creates, sets and deletes, and asks before it deletes', { url: writing, hash: '/znodes/config', refusals: 1 }, async page => {
   await page.until("document.querySelector('#mode').textContent === 'writable' && document.querySelector('#znode .buttons')");
   await page.click('#znode .buttons button:nth-child(2)');
@@ -213,7 +243,7 @@ await check('the tree is drawn after two looks at the same children that overlap
   await page.key('ArrowRight');
   await page.until(named('app'), 'the children');
   // Answers wait until both looks have begun: that of the refresh, and that of the dialog.
-  await page.eval("(() => { const real = window.fetch; window.held = []; window.fetch = async (to, ...rest) => { const answer = await real(to, ...rest); if (to.startsWith('api/children')) await new Promise(done => held.push(done)); return answer; }; })()");
+  await page.eval(holdChildren);
   assert.equal((await page.eval(call('create', { path: '/config/first', data: '' })))[0], 200);
   await page.until('held.length === 1', 'the look of the refresh');
   await page.click('#znode .buttons button:nth-child(2)');

@@ -321,12 +321,14 @@ const tree = {
       let laid = 0;
       try {
         while (!node.complete && node.wanted(node.children.length)) {
-          const after = node.children.at(-1);
+          const { children } = node, after = children.at(-1);
           const page = await ask('children', { path: node.path, after: after && nameOf(after.path), limit: PAGE });
+          // It was closed and opened, or loaded anew: what follows the old ones does not follow the new ones.
+          if (node.children !== children) continue;
           node.problem = null;
           node.total = page.total;
           for (const [name, total, ephemeral] of page.children) {
-            node.children.push(new TreeNode(childOf(node.path, name), node.depth + 1, node, total, ephemeral));
+            children.push(new TreeNode(childOf(node.path, name), node.depth + 1, node, total, ephemeral));
           }
           node.complete = !page.more;
           // To lay out 100,000 rows takes a frame.
@@ -552,7 +554,8 @@ function choose(path) {
 function pretty(text) {
   try { JSON.parse(text); } catch { return null; }
   let depth = 0;
-  const line = () => `\n${'  '.repeat(depth)}`;
+  // Not by depth alone: 32 kB of brackets would get a gigabyte of blanks.
+  const line = () => `\n${'  '.repeat(Math.min(depth, 20))}`;
   const tokens = text.match(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g) ?? [];
   return tokens.map((token, at) => {
     const isEmpty = '[{'.includes(tokens[at - 1] ?? ' ');
