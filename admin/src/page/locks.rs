@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use zoolet_proto::contender::{self, ContenderKind, ContenderName};
 use zoolet_proto::{SessionId, Zxid, path};
 use zoolet_server::ConnectionSource;
-use zoolet_server_core::ConnId;
+use zoolet_server_core::{ConnId, Core, Viewer};
 
 use super::answer::ApiResult;
 use super::visible::Reader;
-use super::znodes::SLICE;
+use super::znodes::{SLICE, read};
 
 /// Ephemerals that are looked at, and queues and contenders of each that are shown.
 const LOOKED: usize = 50_000;
@@ -70,29 +70,29 @@ async fn find(reader: &Reader<'_>) -> ApiResult<(Queues, usize, bool)> {
         loop {
             let from = after.take();
             let look = reader.look(move |core, _| {
-                let paths = core.tree().ephemerals_after(owner, from.as_deref()).take(SLICE);
-                let path = |path: &Arc<str>| {
+                let mut paths = core.tree().ephemerals_after(owner, from.as_deref());
+                let slice = read(&mut paths, SLICE);
+                let contender = |path: &Arc<str>| {
                     let name = contender::parse(path::name(path));
-                    let is_single = name.is_none() && core.tree().get(&format!("{path}{EPOCH}")).is_some();
-                    (Arc::clone(path), name, is_single)
+                    let is_shown = name.is_some() || core.tree().get(&format!("{path}{EPOCH}")).is_some();
+                    is_shown.then(|| Contender { path: Arc::clone(path), name, seen: None })
                 };
-                paths.map(path).collect::<Vec<_>>()
+                let short = slice.iter().filter(|path| path.len() <= MAX_PATH);
+                let contenders: Vec<Contender> = short.filter_map(contender).collect();
+                (slice, contenders, paths.next().is_some())
             });
-            let slice = look.await?;
+            let (slice, contenders, more) = look.await?;
             looked += slice.len();
-            let is_last = slice.len() < SLICE;
-            after = slice.last().map(|(path, ..)| Arc::clone(path));
-            let is_shown = |(path, name, is_single): &(Arc<str>, Option<ContenderName>, bool)| {
-                path.len() <= MAX_PATH && (name.is_some() || *is_single)
-            };
-            for (path, name, _) in slice.into_iter().filter(is_shown) {
-                let dir = if name.is_some() { path::parent(&path) } else { &path };
-                queues.entry(dir.to_owned()).or_default().push(Contender { path, name, seen: None });
+            after = slice.last().cloned();
+            for contender in contenders {
+                let Contender { path, name, .. } = &contender;
+                let dir = if name.is_some() { path::parent(path) } else { path };
+                queues.entry(dir.to_owned()).or_default().push(contender);
             }
             if looked >= LOOKED {
                 return Ok((queues, looked, false));
             }
-            if is_last {
+            if !more {
                 break;
             }
         }
@@ -109,28 +109,19 @@ async fn see(reader: &Reader<'_>, dir: &str, mut contenders: Vec<Contender>) -> 
     if by_number {
         contenders.truncate(CONTENDERS);
     }
-    let mut seen = Vec::with_capacity(contenders.len());
-    let mut contenders = contenders.into_iter();
-    while contenders.len() > 0 {
-        let slice: Vec<Contender> = contenders.by_ref().take(SLICE).collect();
-        let listed = path::parent(&slice[0].path).to_owned();
-        let look = reader.look(move |core, viewer| {
-            core.view(viewer, &listed).ok()?;
-            let see = |contender: Contender| {
-                let seen = core.view(viewer, &contender.path).ok().and_then(|node| {
-                    let (session, stat) = (node.owner().as_session()?, node.stat());
-                    let conn = core.sessions().get(session).and_then(|session| session.conn);
-                    Some(Seen { czxid: stat.czxid, ctime: stat.ctime, session, conn })
-                });
-                Contender { seen, ..contender }
-            };
-            Some(slice.into_iter().map(see).collect::<Vec<_>>())
-        });
-        match look.await? {
-            Some(slice) => seen.extend(slice),
-            None => return Ok(None),
-        }
+    let listed = contenders.first().map(|first| path::parent(&first.path).to_owned()).unwrap_or_default();
+    if !reader.look(move |core, viewer| core.view(viewer, &listed).is_ok()).await? {
+        return Ok(None);
     }
+    let see = |core: &Core, viewer: &Viewer, contender: Contender| {
+        let seen = core.view(viewer, &contender.path).ok().and_then(|node| {
+            let (session, stat) = (node.owner().as_session()?, node.stat());
+            let conn = core.sessions().get(session).and_then(|session| session.conn);
+            Some(Seen { czxid: stat.czxid, ctime: stat.ctime, session, conn })
+        });
+        Contender { seen, ..contender }
+    };
+    let mut seen = reader.look_at_each(contenders, see).await?;
     if !by_number {
         seen.sort_by_key(|contender| contender.seen.map_or(Zxid(i64::MAX), |seen| seen.czxid));
         seen.truncate(CONTENDERS);

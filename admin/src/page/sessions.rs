@@ -60,23 +60,25 @@ fn session_row(((session, ephemerals, watches), source): (&Counted, Option<Conne
 pub(super) async fn session(reader: &Reader<'_>, request: &HttpRequest) -> ApiResult {
     let id = request.argument("id").ok_or_else(|| ApiError::bad("the argument `id` is missing"))?;
     let id = SessionId(hex_of(id)?);
-    let look = reader.look(move |core, viewer| {
+    let look = reader.look(move |core, _| {
         let session = core.sessions().get(id)?;
         let ephemerals = read(&mut core.tree().ephemerals_after(id, None), PATHS);
         let watches = session.conn.map_or_else(Vec::new, |conn| {
             read(&mut core.watches().paths_of(conn, None).map(|(path, _)| path), PATHS)
         });
         let count = session.conn.map_or(0, |conn| core.watches().count(conn));
-        let known = |paths: Vec<Arc<str>>, length| paths_of(core, viewer, paths, length);
-        Some((known(ephemerals, core.tree().count_ephemerals(id)), known(watches, count)))
+        Some(((ephemerals, core.tree().count_ephemerals(id)), (watches, count)))
     });
     let (ephemerals, watches) = look.await?.ok_or_else(ApiError::not_found)?;
+    let (ephemerals, watches) = (paths_of(reader, ephemerals).await?, paths_of(reader, watches).await?);
     Ok(json!({ "id": id.to_string(), "ephemerals": ephemerals, "watches": watches }))
 }
 
-fn paths_of(core: &Core, viewer: &Viewer, paths: Vec<Arc<str>>, length: usize) -> Value {
+/// The paths, of as many, that the reader may know of.
+async fn paths_of(reader: &Reader<'_>, (paths, length): (Vec<Arc<str>>, usize)) -> ApiResult {
     let all = paths.len();
-    let known: Vec<_> =
-        paths.iter().filter(|path| may_know(core, viewer, path)).map(|path| &**path).collect();
-    json!({ "length": length, "hidden": all - known.len(), "paths": known })
+    let known = |core: &Core, viewer: &Viewer, path: Arc<str>| may_know(core, viewer, &path).then_some(path);
+    let known: Vec<_> = reader.look_at_each(paths, known).await?.into_iter().flatten().collect();
+    let paths: Vec<&str> = known.iter().map(|path| &**path).collect();
+    Ok(json!({ "length": length, "hidden": all - paths.len(), "paths": paths }))
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server::{RecentTxn, RecentTxns, TxnStep};
+use zoolet_server_core::{Core, Viewer};
 
 use super::answer::{ApiError, ApiResult};
 use super::visible::{Reader, hex_of, may_know};
@@ -13,9 +14,8 @@ use crate::http::HttpRequest;
 
 /// How long a request waits for a transaction: less than the idle timeout of browsers and proxies.
 const WAIT: Duration = Duration::from_secs(20);
-/// Transactions of one answer, and of one turn: each has up to eight paths, which are looked up there.
+/// Transactions of one answer: each has up to eight paths.
 const AT_ONCE: usize = 500;
-const IN_A_TURN: usize = 50;
 
 /// What a reader wants to see.
 #[derive(Debug, Default)]
@@ -39,19 +39,13 @@ pub(super) async fn transactions(reader: &Reader<'_>, request: &HttpRequest) -> 
         return Ok(json!({ "transactions": [], "last": last, "missed": false }));
     };
     let RecentTxns { txns, last, missed, .. } = recent.ok_or_else(ApiError::stopped)?;
-    let mut txns = txns.into_iter();
-    let mut rows: Vec<Value> = Vec::new();
-    while txns.len() > 0 {
-        let slice: Vec<RecentTxn> = txns.by_ref().take(IN_A_TURN).collect();
-        let look = reader.look(move |core, viewer| {
-            let known = |step: &TxnStep| step.path.as_ref().is_none_or(|path| may_know(core, viewer, path));
-            let known = |txn: RecentTxn| (txn.steps.iter().map(known).collect(), txn);
-            slice.into_iter().map(known).collect::<Vec<(Vec<bool>, RecentTxn)>>()
-        });
-        let slice = look.await?;
-        let passing = slice.iter().filter(|(known, txn)| filter.passes(txn, known));
-        rows.extend(passing.map(|(known, txn)| shown(txn, known)));
-    }
+    let known = |core: &Core, viewer: &Viewer, txn: RecentTxn| {
+        let known = |step: &TxnStep| step.path.as_ref().is_none_or(|path| may_know(core, viewer, path));
+        (txn.steps.iter().map(known).collect(), txn)
+    };
+    let txns: Vec<(Vec<bool>, RecentTxn)> = reader.look_at_each(txns, known).await?;
+    let passing = txns.iter().filter(|(known, txn)| filter.passes(txn, known));
+    let rows: Vec<Value> = passing.map(|(known, txn)| shown(txn, known)).collect();
     Ok(json!({ "transactions": rows, "last": last.to_string(), "missed": missed }))
 }
 

@@ -1,6 +1,7 @@
 //! [`Reader`]: with which identities a request reads, and what these may see.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use hyper::header::AUTHORIZATION;
@@ -10,6 +11,9 @@ use zoolet_server_core::{ConnId, Core, Viewer};
 
 use super::answer::{ApiError, ApiResult};
 use crate::http::HttpRequest;
+
+/// After this time a look at many things lets clients be served before it goes on. To check one long ACL takes a millisecond.
+const LOOK_TIME: Duration = Duration::from_millis(2);
 
 /// Who has sent a request: a client at its address, with the credentials of its header field `Authorization: digest user:password`.
 pub(super) struct Reader<'o> {
@@ -55,6 +59,34 @@ impl<'o> Reader<'o> {
     ) -> ApiResult<T> {
         let viewer = self.viewer.clone();
         self.observer.look(move |core| look(core, &viewer)).await.ok_or_else(ApiError::stopped)
+    }
+
+    /// Looks at each of these in their order, in as many looks as it takes.
+    ///
+    /// # Errors
+    /// If the server has stopped.
+    pub(super) async fn look_at_each<I: Send + 'static, T: Send + 'static>(
+        &self,
+        items: Vec<I>,
+        look: impl Fn(&Core, &Viewer, I) -> T + Clone + Send + 'static,
+    ) -> ApiResult<Vec<T>> {
+        let mut seen = Vec::with_capacity(items.len());
+        let mut items = items.into_iter();
+        while items.len() > 0 {
+            let look = look.clone();
+            let slice = self.look(move |core, viewer| {
+                let (begun, mut slice) = (Instant::now(), Vec::new());
+                while begun.elapsed() < LOOK_TIME {
+                    let Some(item) = items.next() else { break };
+                    slice.push(look(core, viewer, item));
+                }
+                (slice, items)
+            });
+            let (slice, rest) = slice.await?;
+            seen.extend(slice);
+            items = rest;
+        }
+        Ok(seen)
     }
 
     /// Where each of these connections comes from, if it is there.
@@ -127,4 +159,40 @@ pub(super) fn hex_of(text: &str) -> ApiResult<i64> {
 /// Whether a reader may know of a path: it may read the znode, or list the parent. If both have gone, nobody knows who might.
 pub(super) fn may_know(core: &Core, viewer: &Viewer, path: &str) -> bool {
     core.view(viewer, path).is_ok() || (path != "/" && core.view(viewer, path::parent(path)).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::task::yield_now;
+    use zoolet_server::Server;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn others_are_served_between_slow_parts_of_a_look_at_many_things() {
+        let server = Server::builder().bind("127.0.0.1:0").start().await.expect("a server");
+        let (observer, peer) = (server.observer(), SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+        let reader = Reader { observer: &observer, viewer: Viewer::new(peer.ip()), peer, credentials: None };
+        let served = Arc::new(AtomicUsize::new(0));
+        let others = Arc::clone(&served);
+        let others = tokio::spawn(async move {
+            loop {
+                others.fetch_add(1, Ordering::Relaxed);
+                yield_now().await;
+            }
+        });
+        let slow = move |_: &Core, _: &Viewer, item: char| {
+            let begun = Instant::now();
+            while begun.elapsed() < LOOK_TIME {}
+            (item, served.load(Ordering::Relaxed))
+        };
+        let seen = reader.look_at_each(vec!['a', 'b', 'c'], slow).await.expect("a server that runs");
+        others.abort();
+        assert!(seen.iter().map(|(item, _)| *item).eq(['a', 'b', 'c']), "{seen:?}");
+        assert!(seen.is_sorted_by(|(_, before), (_, after)| before < after), "{seen:?}");
+    }
 }

@@ -61,20 +61,16 @@ pub(super) async fn children(reader: &Reader<'_>, request: &HttpRequest) -> ApiR
         let node = core.view(viewer, &asked)?;
         let total = node.children().len();
         let (slice, more) = slice(core, &asked, after.as_deref(), limit);
-        let children = slice.into_iter().map(|child| {
-            // The number of children is a part of the Stat, which not everybody may read who may list the names.
-            let node = core.view(viewer, &child).ok();
-            let ephemeral = node.is_some_and(|node| node.owner().as_session().is_some());
-            (child, node.map(|node| node.children().len()), ephemeral)
-        });
-        Ok((total, children.collect::<Vec<_>>(), more))
+        Ok((total, slice, more))
     });
-    let (total, children, more) = look.await?.map_err(|code| ApiError::refused(code, &path))?;
-    let children: Vec<Value> = children
-        .iter()
-        .map(|(child, children, ephemeral)| json!([path::name(child), children, ephemeral]))
-        .collect();
-    Ok(json!({ "total": total, "children": children, "more": more }))
+    let (total, slice, more) = look.await?.map_err(|code| ApiError::refused(code, &path))?;
+    let children = reader.look_at_each(slice, |core, viewer, child| {
+        // The number of children is a part of the Stat, which not everybody may read who may list the names.
+        let node = core.view(viewer, &child).ok();
+        let ephemeral = node.is_some_and(|node| node.owner().as_session().is_some());
+        json!([path::name(&child), node.map(|node| node.children().len()), ephemeral])
+    });
+    Ok(json!({ "total": total, "children": children.await?, "more": more }))
 }
 
 /// Children whose names contain a text, from the one after `after`. Looks at 20,000 of them at most, and says whether there are more.
