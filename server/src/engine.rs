@@ -16,6 +16,7 @@ use zoolet_storage::disk::Disk;
 use crate::bus::Bus;
 use crate::durable::{SLICE, SLICE_BYTES, SnapshotSource, SnapshotStart};
 use crate::locked::locked;
+use crate::metrics::KeyNames;
 use crate::net::flow::limits::COMPARE_CLOCKS;
 use crate::net::stream::Transport;
 
@@ -55,6 +56,8 @@ pub(crate) struct Attached {
 
 pub(crate) struct Engine {
     pub(crate) bus: Bus,
+    /// The names of quotas among the metrics.
+    pub(crate) quota_keys: KeyNames,
     /// When the deadline timer is due to fire.
     pub(crate) timer: Millis,
     /// Turns that stay open until it is set anew.
@@ -73,6 +76,7 @@ impl Engine {
         let timer = bus.machine().next_timeout();
         Self {
             bus,
+            quota_keys: KeyNames::default(),
             timer,
             open_turns: 0,
             turns: 0,

@@ -1,15 +1,16 @@
 //! What operations do to metrics, beside what they do on Apache ZooKeeper 3.9.5.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use zoolet_admin::PrometheusText;
 use zoolet_server::extension::with_disk;
-use zoolet_server::metrics::ServerMetrics;
+use zoolet_server::metrics::{ServerMetrics, SummaryValue};
 use zoolet_server::{FourLetterWord, ServerBuilder};
 use zoolet_simdisk::SimulatedDisk;
 use zoolet_test_support::{
-    RequestExt, Wire, Zk, add_watch, counted_operations, create, ephemeral, get_data, multi, secs, set_data,
+    RequestExt, Wire, Zk, add_watch, counted_operations, create, delete, ephemeral, get_data, multi, secs,
+    set_data,
 };
 
 use crate::scrape::Scrape;
@@ -165,6 +166,66 @@ async fn names_are_told_apart_up_to_a_limit() {
     // No znode has a name with a slash.
     assert_eq!(count("/others"), Some(51));
     assert!(metrics.summaries.read_bytes.is_empty(), "what does not exist gets no name");
+}
+
+/// A scrape has each name about ten times, and a name may be as long as a request.
+#[tokio::test(start_paused = true)]
+async fn a_name_of_more_than_256_bytes_is_one_of_the_others() {
+    let server = Zk::start().await;
+    server.measure();
+    let mut wire = server.wire().await;
+    let names = [256, 257, 300_000].map(|length| "\"".repeat(length));
+    for name in &names {
+        wire.ask(create(&format!("/{name}"))).await;
+        wire.ask(get_data(&format!("/{name}"))).await;
+        for path in [format!("/zookeeper/quota/{name}"), format!("/zookeeper/quota/{name}/zookeeper_limits")]
+        {
+            wire.ask(create(&path).data("count=1,bytes=-1")).await;
+        }
+    }
+    let metrics = server.metrics();
+    let counts = |values: &[(Arc<str>, SummaryValue)]| -> Vec<_> {
+        values.iter().map(|(name, value)| (name.to_string(), value.count)).collect()
+    };
+    let others = "/others".to_owned();
+    assert_eq!(counts(&metrics.summaries.read_bytes), [(names[0].clone(), 1), (others.clone(), 2)]);
+    let of_writes = counts(&metrics.summaries.write_bytes);
+    assert_eq!(of_writes, [(names[0].clone(), 1), (others, 2), ("zookeeper".into(), 6)]);
+    assert_eq!(metrics.quotas.count_limit, [(names[0].as_str().into(), 1), ("/others".into(), 2)]);
+    assert!(PrometheusText::new().write(&metrics).len() < 100_000);
+}
+
+/// A program's recorder keeps each name for ever.
+#[tokio::test(start_paused = true)]
+async fn names_of_quotas_are_told_apart_up_to_a_limit_however_many_there_were() {
+    let server = on_disk().await;
+    server.measure();
+    let mut wire = server.wire().await;
+    let mut keys = BTreeSet::new();
+    for round in 0..3 {
+        for at in 0..60 {
+            let top = format!("/zookeeper/quota/name-{round}-{at:02}");
+            wire.ask(create(&format!("/name-{round}-{at:02}"))).await;
+            wire.ask(create(&top)).await;
+            wire.ask(create(&format!("{top}/zookeeper_limits")).data("count=2,bytes=3")).await;
+        }
+        let metrics = server.metrics();
+        let (quotas, writes) = (&metrics.quotas, &metrics.summaries.write_bytes);
+        for values in [&quotas.count_limit, &quotas.count_usage, &quotas.bytes_limit, &quotas.bytes_usage] {
+            keys.extend(values.iter().map(|(key, _)| Arc::clone(key)));
+        }
+        keys.extend(writes.iter().map(|(key, _)| Arc::clone(key)));
+        let sum: i64 = quotas.count_limit.iter().map(|(_, limit)| limit).sum();
+        assert_eq!((sum, quotas.count_limit.len()), (120, [60, 41, 1][round]));
+        for at in 0..60 {
+            wire.ask(delete(&format!("/zookeeper/quota/name-{round}-{at:02}/zookeeper_limits"))).await;
+        }
+        server.word("srst").await;
+    }
+    // Those of writes begin with the system's own.
+    let expected = (0..100).map(|at| format!("name-{}-{:02}", at / 60, at % 60));
+    let expected = expected.chain(["/others".to_owned(), "zookeeper".to_owned()]);
+    assert_eq!(keys, expected.map(Arc::from).collect());
 }
 
 /// Watchers of several kinds are in several lists, and a multi has events of several znodes.

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use zoolet_server_core::{Core, QuotaView};
 
+use crate::engine::Engine;
 use crate::locked::locked;
 #[cfg(feature = "metrics")]
 use crate::metrics::Measures;
-use crate::metrics::{QuotaMetrics, ServerMetrics, SummaryValue};
+use crate::metrics::{KeyNames, QuotaMetrics, ServerMetrics, SummaryValue};
 use crate::net::stats::whole_millis;
 use crate::observer::environment;
 use crate::shared::Shared;
@@ -55,7 +56,7 @@ impl Shared {
             metrics.turns = engine.turns;
             // A turn counts its messages after they may have arrived.
             metrics.packets_sent = stats.sent.load(Relaxed);
-            let bus = &mut engine.bus;
+            let Engine { bus, quota_keys, .. } = &mut *engine;
             let core = bus.machine().replica(at);
             metrics.zxid = core.tree().last_zxid();
             // A real server has the root under two names and counts both.
@@ -64,7 +65,7 @@ impl Shared {
             metrics.ephemerals = core.tree().ephemerals_count();
             metrics.sessions = core.sessions().len();
             metrics.watches = core.watches().count_by_table();
-            metrics.quotas = quotas(core);
+            metrics.quotas = quotas(core, quota_keys);
             bus.write_counts(&mut metrics);
             bus.measures.as_mut().map(|measures| measures.copy(now))
         };
@@ -114,18 +115,17 @@ impl Shared {
 const MOST_QUOTAS: usize = 1_000;
 
 /// The quotas, added up below each first element of a path (`QuotaMetricsUtils`).
-fn quotas(core: &Core) -> QuotaMetrics {
-    let mut sums = BTreeMap::<&str, [i64; 4]>::new();
+fn quotas(core: &Core, keys: &mut KeyNames) -> QuotaMetrics {
+    let mut sums = BTreeMap::<Arc<str>, [i64; 4]>::new();
     for QuotaView { top, count_limit, count, byte_limit, bytes } in core.tree().quotas().take(MOST_QUOTAS) {
-        let Some(key) = top_level_name(top) else { continue };
-        let sum = sums.entry(key).or_default();
+        let Some(name) = top_level_name(top) else { continue };
+        let sum = sums.entry(keys.key(name)).or_default();
         for (sum, more) in sum.iter_mut().zip([count_limit, count, byte_limit, bytes]) {
             *sum = sum.saturating_add(more);
         }
     }
     let mut quotas = QuotaMetrics::default();
     for (key, [count_limit, count, byte_limit, bytes]) in sums {
-        let key = Arc::<str>::from(key);
         quotas.count_limit.push((Arc::clone(&key), count_limit));
         quotas.count_usage.push((Arc::clone(&key), count));
         quotas.bytes_limit.push((Arc::clone(&key), byte_limit));

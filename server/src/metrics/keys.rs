@@ -13,15 +13,27 @@ use super::snapshot::{ByKey, Summaries};
 
 /// How many first elements are told apart, each of which takes some kilobytes. Apache ZooKeeper has no limit.
 const MOST_KEYS: usize = 100;
-/// The key of all that come later. No element of a path has a slash.
+/// The longest of them in bytes, as a scrape has each in several lines.
+const LONGEST_KEY: usize = 256;
+/// The key of all that come later or are longer. No element of a path has a slash.
 const OTHERS: &str = "/others";
+/// Its place among the keys.
+const PLACE_OF_OTHERS: usize = 0;
 /// What Apache adds to the bytes of a read: those of the Stat (`DataTree.STAT_OVERHEAD_BYTES`).
 const STAT: usize = 68;
 
-/// Bytes read and written, and refusals, by key.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Keys {
+/// The keys of some families. None is ever forgotten: the recorder of an embedding program has each for ever.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyNames {
     places: HashMap<Arc<str>, usize>,
+    names: Vec<Arc<str>>,
+}
+
+/// Bytes read and written, and refusals, by key.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    names: KeyNames,
+    /// By the places of their names.
     keys: Vec<Key>,
     /// The key of the last request, which the next one most often has too.
     last: usize,
@@ -31,7 +43,6 @@ pub(super) struct Keys {
 
 #[derive(Debug, Clone)]
 struct Key {
-    name: Arc<str>,
     reads: Distribution,
     writes: Distribution,
     exceeded: i64,
@@ -58,10 +69,62 @@ pub(crate) enum KeyRef {
     New(Arc<str>),
 }
 
+impl Default for KeyNames {
+    fn default() -> Self {
+        Self { places: HashMap::new(), names: vec![OTHERS.into()] }
+    }
+}
+
+impl KeyNames {
+    fn find(&self, name: &str) -> KeyRef {
+        match self.places.get(name) {
+            Some(at) => KeyRef::Known(*at),
+            None if name.len() > LONGEST_KEY || self.places.len() == MOST_KEYS => {
+                KeyRef::Known(PLACE_OF_OTHERS)
+            }
+            None => KeyRef::New(name.into()),
+        }
+    }
+
+    /// The place of a key, which is made if it is new.
+    fn place(&mut self, key: KeyRef) -> usize {
+        let name = match key {
+            KeyRef::Known(at) => return at,
+            KeyRef::New(name) => name,
+        };
+        // Meanwhile another part of the same request may have made it, or the last one that there was room for.
+        match self.find(&name) {
+            KeyRef::Known(at) => at,
+            KeyRef::New(name) => {
+                self.places.insert(Arc::clone(&name), self.names.len());
+                self.names.push(name);
+                self.names.len() - 1
+            }
+        }
+    }
+
+    /// The key of a name, which is made if it is new.
+    pub(super) fn key(&mut self, name: &str) -> Arc<str> {
+        let place = self.place(self.find(name));
+        Arc::clone(&self.names[place])
+    }
+}
+
+impl Key {
+    fn new() -> Self {
+        Self { reads: Distribution::coarse(), writes: Distribution::coarse(), exceeded: 0 }
+    }
+}
+
 impl Keys {
     /// None so far; with quotas, what exceeds them is counted.
     pub(super) fn new(with_quotas: bool) -> Self {
-        Self { with_quotas, ..Self::default() }
+        Self { names: KeyNames::default(), keys: vec![Key::new()], last: PLACE_OF_OTHERS, with_quotas }
+    }
+
+    /// Forgets what was counted, but no name.
+    pub(super) fn reset(&mut self) {
+        self.keys.fill(Key::new());
     }
 
     /// Looks what a request is about that is executed next, if its reply counts.
@@ -98,7 +161,7 @@ impl Keys {
     /// The place of the last key, if that is the key of this path.
     #[inline]
     fn last_if(&self, path: &str) -> Option<usize> {
-        self.keys.get(self.last).filter(|key| is_below(path, &key.name)).map(|_| self.last)
+        is_below(path, &self.names.names[self.last]).then_some(self.last)
     }
 
     #[inline]
@@ -108,14 +171,11 @@ impl Keys {
 
     #[cold]
     fn find_other(&mut self, path: &str) -> Option<KeyRef> {
-        let name = top_level_name(path)?;
-        Some(match self.places.get(name) {
-            None => KeyRef::New(name.into()),
-            Some(at) => {
-                self.last = *at;
-                KeyRef::Known(*at)
-            }
-        })
+        let key = self.names.find(top_level_name(path)?);
+        if let KeyRef::Known(at) = key {
+            self.last = at;
+        }
+        Some(key)
     }
 
     /// Counts a request that was executed.
@@ -191,18 +251,15 @@ impl Keys {
     fn place(&mut self, key: KeyRef) -> usize {
         match key {
             KeyRef::Known(at) => at,
-            KeyRef::New(name) => self.place_new(name),
+            KeyRef::New(_) => self.place_new(key),
         }
     }
 
     #[cold]
-    fn place_new(&mut self, name: Arc<str>) -> usize {
-        let name = if self.keys.len() < MOST_KEYS { name } else { OTHERS.into() };
-        *self.places.entry(name).or_insert_with_key(|name| {
-            let (reads, writes) = (Distribution::coarse(), Distribution::coarse());
-            self.keys.push(Key { name: Arc::clone(name), reads, writes, exceeded: 0 });
-            self.keys.len() - 1
-        })
+    fn place_new(&mut self, key: KeyRef) -> usize {
+        let place = self.names.place(key);
+        self.keys.resize_with(self.names.names.len(), Key::new);
+        place
     }
 
     pub(super) fn distributions(&mut self) -> impl Iterator<Item = &mut Distribution> {
@@ -210,9 +267,9 @@ impl Keys {
     }
 
     pub(super) fn write(&self, summaries: &mut Summaries, exceeded: &mut ByKey<i64>) {
-        let mut keys: Vec<_> = self.keys.iter().collect();
-        keys.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        for Key { name, reads, writes, exceeded: refused } in keys {
+        let mut keys: Vec<_> = self.names.names.iter().zip(&self.keys).collect();
+        keys.sort_unstable_by_key(|(name, _)| *name);
+        for (name, Key { reads, writes, exceeded: refused }) in keys {
             for (list, values) in [(&mut summaries.read_bytes, reads), (&mut summaries.write_bytes, writes)] {
                 let value = values.value(1.0);
                 if value.count > 0 {

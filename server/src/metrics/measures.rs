@@ -93,7 +93,7 @@ distributions! {
 impl Measures {
     #[cfg(feature = "metrics")]
     pub(crate) fn new(now: Instant, with_quotas: bool) -> Self {
-        Self(Box::new(TurnMeasures::new(now, with_quotas)), ())
+        Self(Box::new(TurnMeasures::new(now, Keys::new(with_quotas))), ())
     }
 
     /// Begins a turn; with it, as many are open.
@@ -196,7 +196,9 @@ impl Measures {
 
     /// Forgets what was recorded.
     pub(crate) fn reset(&mut self, now: Instant) {
-        *self.0 = TurnMeasures::new(now, self.0.keys.with_quotas);
+        let mut keys = self.0.keys.clone();
+        keys.reset();
+        *self.0 = TurnMeasures::new(now, keys);
     }
 
     /// A copy, to be looked at when the engine is free again.
@@ -213,7 +215,7 @@ impl Measures {
 }
 
 impl TurnMeasures {
-    fn new(now: Instant, with_quotas: bool) -> Self {
+    fn new(now: Instant, keys: Keys) -> Self {
         Self {
             timer: WindowTimer::new(now),
             began: now,
@@ -221,7 +223,7 @@ impl TurnMeasures {
             reads: 0,
             writes: 0,
             closes: 0,
-            keys: Keys::new(with_quotas),
+            keys,
             recorded: TurnDistributions::default(),
         }
     }

@@ -33,6 +33,7 @@ mod unmoved;
 
 pub use crate::net::java_format::decimal;
 pub use family::{MetricFamily, MetricKind, MetricValue, families};
+pub(crate) use keys::KeyNames;
 pub(crate) use measures::{LogMeasures, Measures};
 pub(crate) use mntr::mntr;
 pub use mntr::monitor_values;
