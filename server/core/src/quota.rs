@@ -11,6 +11,9 @@ use crate::znode::Znode;
 
 const LIMITS: &str = "/zookeeper_limits";
 const STATS: &str = "/zookeeper_stats";
+/// The longest text that is parsed: each scrape parses all, and a write may once for each of its parts. Those of clients have less
+/// than a hundred bytes.
+const LONGEST: usize = 1 << 10;
 
 /// The subtrees that have a quota.
 #[derive(Debug, Default)]
@@ -138,8 +141,11 @@ impl HardLimits {
     }
 }
 
-/// The value of a `key=value` part; parts are separated by commas and semicolons.
+/// The value of a `key=value` part; parts are separated by commas and semicolons. A text that is too long has none.
 fn number(text: &[u8], key: &str) -> Option<i64> {
+    if text.len() > LONGEST {
+        return None;
+    }
     let text = std::str::from_utf8(text).ok()?;
     text.split([',', ';']).find_map(|part| {
         let (name, value) = part.split_once('=')?;

@@ -47,7 +47,8 @@ fn garbage_in_quota_statistics_is_counted_anew() {
     let (mut world, a) = world();
     world.znodes(a, &["/q", "/q/a", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_limits"]);
     world.znodes(a, &["/zookeeper/quota/q/zookeeper_stats"]);
-    for garbage in ["", "garbage", "count=x,bytes=1", "\u{0}"] {
+    let long = format!("count=7,bytes=1,{}", "a=,".repeat(400));
+    for garbage in ["", "garbage", "count=x,bytes=1", "\u{0}", &long] {
         world.ok(a, set_data("/zookeeper/quota/q/zookeeper_stats", garbage));
         world.ok(a, set_data("/q/a", "four"));
         let stats = world.ok(a, get_data("/zookeeper/quota/q/zookeeper_stats"));
@@ -110,8 +111,10 @@ fn of_quota_statistics_the_first_numbers_count_and_do_not_overflow() {
 
 #[test]
 fn limits_that_do_not_parse_limit_nothing() {
+    let long = format!("countHardLimit=1{}", " ".repeat(1009));
+    assert_eq!(long.len(), 1025);
     for limits in
-        ["", "garbage", "countHardLimit=", "countHardLimit=x", "countHardLimit=99999999999999999999"]
+        ["", "garbage", "countHardLimit=", "countHardLimit=x", "countHardLimit=99999999999999999999", &long]
     {
         let mut world = World::with(|config| config.enforce_quota = true);
         let a = world.connect();
@@ -119,6 +122,18 @@ fn limits_that_do_not_parse_limit_nothing() {
         world.ok(a, create("/zookeeper/quota/q/zookeeper_limits").data(limits));
         world.znodes(a, &["/zookeeper/quota/q/zookeeper_stats", "/q/a"]);
     }
+}
+
+#[test]
+fn limits_of_a_kibibyte_are_limits() {
+    let mut world = World::with(|config| config.enforce_quota = true);
+    let a = world.connect();
+    world.znodes(a, &["/q", "/zookeeper/quota/q"]);
+    let limits = format!("{}countHardLimit=1", "a=,".repeat(336));
+    assert_eq!(limits.len(), 1024);
+    world.ok(a, create("/zookeeper/quota/q/zookeeper_limits").data(&*limits));
+    world.znodes(a, &["/zookeeper/quota/q/zookeeper_stats"]);
+    assert_eq!(world.ask(a, create("/q/a")).error, Some(ErrorCode::QuotaExceeded));
 }
 
 #[test]
