@@ -139,8 +139,14 @@ impl Shared {
         // What the state machine has decided to begin with, such as the end of unknown sessions.
         engine.end_turn(started);
         let engine = Arc::new(Mutex::new(engine));
-        let (turns, slow) =
-            Turns::new(Arc::clone(&engine), commits, clock.clone(), stop.clone(), span.clone());
+        let (turns, slow) = Turns::new(
+            Arc::clone(&engine),
+            commits,
+            Arc::clone(&stats),
+            clock.clone(),
+            stop.clone(),
+            span.clone(),
+        );
         let driver = Driver { turns: Arc::clone(&turns), slow, registry: Arc::clone(&registry) };
         let log = log.map(|log| log.start(Arc::clone(&engine) as _, &clock, &stop, &span)).transpose()?;
         let tasks = TaskTracker::new();

@@ -22,8 +22,6 @@ impl Shared {
         let latency = stats.latency();
         let mut metrics = ServerMetrics {
             uptime_ms: self.now().0 - stats.started.0,
-            packets_received: stats.received.load(Relaxed),
-            outstanding_requests: stats.outstanding(),
             bytes_received: stats.bytes_received.load(Relaxed),
             min_latency_ms: whole_millis(latency.min),
             avg_latency_ms: latency.avg_millis(),
@@ -56,6 +54,8 @@ impl Shared {
             metrics.turns = engine.turns;
             // A turn counts its messages after they may have arrived.
             metrics.packets_sent = stats.sent.load(Relaxed);
+            metrics.packets_received = stats.received.load(Relaxed);
+            metrics.outstanding_requests = stats.outstanding();
             let Engine { bus, quota_keys, .. } = &mut *engine;
             let core = bus.machine().replica(at);
             metrics.zxid = core.tree().last_zxid();
@@ -97,9 +97,12 @@ impl Shared {
 
     /// Forgets what was counted and measured, but for requests that are not answered yet.
     pub(crate) fn reset_statistics(&self) {
-        self.stats.reset();
         let now = self.clock.now();
-        locked(&self.engine).bus.reset_counts(now);
+        {
+            let bus = &mut locked(&self.engine).bus;
+            self.stats.reset();
+            bus.reset_counts(now);
+        }
         if let Some(log) = &self.log {
             log.queue.reset_counts(now);
         }

@@ -30,6 +30,7 @@ use crate::net::flow::limits::{
 use crate::net::flow::outbox::{Next, Outbox};
 use crate::net::registry::{Peer, Registration};
 use crate::net::stream::{Half, Transport, send_all};
+use crate::net::turns::count_requests;
 use crate::shared::Shared;
 
 /// How a request of HTTP begins.
@@ -289,17 +290,11 @@ impl Connection {
 
     /// Submits inputs to a turn; false if the server has stopped.
     async fn submit(&self, inputs: &mut Batch) -> bool {
-        let is_frame = |input: &&Input| matches!(input, Input::Connect(_) | Input::Request(_));
-        let frames = inputs.iter().filter(is_frame).count();
-        if frames > 0 {
-            self.registration.peer.begin_requests(frames);
+        let requests = count_requests(inputs);
+        if requests > 0 {
+            self.registration.peer.begin_requests(requests);
         }
-        if !self.shared.turns.submit(&self.registration, inputs).await {
-            return false;
-        }
-        // Only now is it certain that they will be processed: a connection may be closed while it waits for the log.
-        self.shared.stats.received.fetch_add(frames as u64, Relaxed);
-        true
+        self.shared.turns.submit(&self.registration, inputs).await
     }
 
     async fn write_loop<S: Transport>(&self, writer: &mut Half<'_, S>) -> io::Result<CloseReason> {

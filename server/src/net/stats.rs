@@ -53,18 +53,17 @@ impl ServerStats {
         Self { started, trace_mask: TRACE_MASK.into(), ..Self::default() }
     }
 
-    /// Requests that were read and are not answered yet.
+    /// Requests that were read and are not answered yet. For a caller that holds the lock of the engine, as turns count what is
+    /// handled, and a reset changes both.
     pub(crate) fn outstanding(&self) -> u64 {
-        // Requests that a turn returned may be subtracted before they are added.
-        let outstanding = self.received.load(Relaxed).wrapping_sub(self.handled.load(Relaxed));
-        if outstanding > u64::MAX / 2 { 0 } else { outstanding }
+        // Words are counted outside of turns: the second count may have one that the first has not.
+        self.received.load(Relaxed).saturating_sub(self.handled.load(Relaxed))
     }
 
-    /// Resets the counters, but for requests that are not answered yet.
+    /// Resets the counters, but for requests that are not answered yet. For a caller that holds the lock of the engine.
     pub(crate) fn reset(&self) {
-        let outstanding = self.outstanding();
-        self.received.store(outstanding, Relaxed);
-        self.handled.store(0, Relaxed);
+        // Not set to what is outstanding: others go on counting meanwhile.
+        self.received.fetch_sub(self.handled.swap(0, Relaxed), Relaxed);
         let counts = [&self.sent, &self.bytes_received, &self.rejected, &self.connects, &self.expired];
         let HandshakeStats { done, failed, refused } = &self.handshakes;
         let more = [&self.dropped, &self.overflowed, &self.foreign, done, failed, refused];

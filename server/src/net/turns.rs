@@ -18,6 +18,7 @@ use crate::durable::CommitQueue;
 use crate::engine::{Batch, Engine};
 use crate::locked::locked;
 use crate::net::registry::{PeerState, Registration};
+use crate::net::stats::ServerStats;
 
 /// A batch of a slow connection, for the driver. A connection has at most one.
 pub(crate) struct SlowBatch {
@@ -36,6 +37,7 @@ pub(crate) struct Turns {
     slow: mpsc::UnboundedSender<SlowBatch>,
     /// The way to the log, if there is one.
     commits: Option<Arc<CommitQueue>>,
+    stats: Arc<ServerStats>,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
     /// The server's, as a turn also logs about other connections than that of its task.
@@ -47,13 +49,14 @@ impl Turns {
     pub(crate) fn new(
         engine: Arc<Mutex<Engine>>,
         commits: Option<Arc<CommitQueue>>,
+        stats: Arc<ServerStats>,
         clock: Clock,
         stop: CancellationToken,
         span: Span,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<SlowBatch>) {
         let (slow, batches) = mpsc::unbounded_channel();
         let (open, moved) = (AtomicUsize::new(0), Notify::new());
-        (Arc::new(Self { engine, open, moved, slow, commits, clock, stop, span }), batches)
+        (Arc::new(Self { engine, open, moved, slow, commits, stats, clock, stop, span }), batches)
     }
 
     /// Takes a turn. Returns the engine after it, or `None` once the server is stopped or a turn has panicked.
@@ -94,6 +97,9 @@ impl Turns {
                 commits.has_room().await;
             }
         }
+        // Not before, as a connection may be closed while it waits for the log; nor later, as the turn counts what it has handled and
+        // subtracts what it returns.
+        self.stats.received.fetch_add(count_requests(inputs) as u64, Ordering::Relaxed);
         let is_taken = if slow.load(Ordering::Relaxed) {
             self.open.fetch_add(1, Ordering::Relaxed);
             let inputs = mem::take(inputs);
@@ -146,6 +152,11 @@ impl Turns {
             None => pending().await,
         }
     }
+}
+
+/// How many inputs are requests.
+pub(crate) fn count_requests(inputs: &Batch) -> usize {
+    inputs.iter().filter(|input| matches!(input, Input::Connect(_) | Input::Request(_))).count()
 }
 
 /// Whether an input is something for the log.

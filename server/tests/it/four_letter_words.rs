@@ -146,6 +146,34 @@ async fn reset_statistics_begin_at_nothing() {
     assert_eq!(requests(ask(&server, "mntr").await).as_deref(), Some("0"));
 }
 
+/// Requests are counted on several threads while the counters are reset.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_reset_under_load_leaves_no_request_outstanding() {
+    let server = open().await;
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let mut wire = Wire::connect(&server).await;
+        clients.spawn(async move {
+            for _ in 0..3_000 {
+                wire.ask(Request::Exists(Exists { path: "/".into(), watch: false })).await;
+            }
+            wire
+        });
+    }
+    let observer = server.observer();
+    let mut wires = Vec::new();
+    while wires.len() < 4 {
+        let metrics = server.metrics();
+        assert!(metrics.packets_received < 1 << 40 && metrics.outstanding_requests <= 4, "{metrics:?}");
+        observer.reset_statistics().expect("a server that runs");
+        while let Some(wire) = clients.try_join_next() {
+            wires.push(wire.expect("a client"));
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.metrics().outstanding_requests, 0);
+}
+
 #[tokio::test]
 async fn the_trace_mask_is_eight_bytes_behind_its_word() {
     let server = open().await;

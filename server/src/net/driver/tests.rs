@@ -44,9 +44,9 @@ fn server_of(
     let registry = Arc::<Registry>::default();
     let stats = Arc::new(ServerStats::new(now));
     let (gate, commits) = log.unzip();
-    let engine = Engine::new(Bus::new(core, Arc::clone(&registry), stats, clock.clone(), gate));
+    let engine = Engine::new(Bus::new(core, Arc::clone(&registry), Arc::clone(&stats), clock.clone(), gate));
     let engine = Arc::new(Mutex::new(engine));
-    let (turns, slow) = Turns::new(engine, commits, clock, CancellationToken::new(), Span::none());
+    let (turns, slow) = Turns::new(engine, commits, stats, clock, CancellationToken::new(), Span::none());
     (Driver { turns: Arc::clone(&turns), slow, registry }, turns)
 }
 
