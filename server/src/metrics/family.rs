@@ -193,7 +193,7 @@ const MOVING: &[MetricFamily] = family_table! { m;
     BasicSummary prep_process_time = &m.summaries.process_time_ms,
         "Milliseconds of its turn that a request took, as an equal share.";
     AdvancedSummary close_session_prep_time = &m.summaries.close_time_ms,
-        "Milliseconds of its turn that the end of a session took, as an equal share.";
+        "Milliseconds of its turn that the end of a session took, as an equal share among requests or, if they are more, such ends.";
     AdvancedSummary propagation_latency = &m.summaries.propagation_ms,
         "Milliseconds from the decision of a transaction until it could be shown: on disk, if there is one.";
 

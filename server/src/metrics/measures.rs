@@ -179,7 +179,8 @@ impl Measures {
         let took = now.saturating_duration_since(self.0.began);
         self.0.recorded.turn.record_time(took, 1);
         let requests = reads + writes;
-        let share = took / u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
+        // Sessions that expire end without a request.
+        let share = took / u32::try_from(requests.max(closes).max(1)).unwrap_or(u32::MAX);
         self.0.recorded.process_time.record_time(share, requests);
         self.0.recorded.close_time.record_time(share, closes);
         self.0.recorded.propagation.record_time(took, writes);
@@ -294,5 +295,38 @@ impl LogMeasures {
 impl DiskMeasures {
     fn new(now: Instant) -> Self {
         Self { timer: WindowTimer::new(now), recorded: DiskDistributions::default() }
+    }
+}
+
+#[cfg(all(test, feature = "metrics"))]
+mod tests {
+    use zoolet_proto::{SessionId, Xid};
+    use zoolet_server_core::{Millis, Txn};
+
+    use super::*;
+
+    fn close() -> Txn {
+        let op = TxnOp::CloseSession { ephemerals: Vec::new() };
+        Txn { session: SessionId(1), xid: Xid(0), zxid: Zxid(1), time: Millis(0), op, digest: None }
+    }
+
+    #[test]
+    fn the_ends_of_sessions_in_a_turn_take_no_longer_than_the_turn() {
+        let now = Instant::now();
+        let mut measures = Measures::new(now, false);
+        // Expired, among requests, and closed by them.
+        for (requests, closes) in [(0, 100), (3, 30), (60, 6)] {
+            measures.begin_turn(now, 1);
+            measures.taken(now, requests, 0);
+            let mut effects = Effects::default();
+            effects.txns.resize_with(closes, close);
+            measures.effects(&effects);
+            measures.end_turn(now + Duration::from_millis(30));
+        }
+        let mut metrics = ServerMetrics::default();
+        measures.write(&mut metrics);
+        let Summaries { close_time_ms: closes, process_time_ms: requests, .. } = metrics.summaries;
+        assert_eq!((closes.count, closes.sum, closes.max.round()), (136, 63.0, 1.0));
+        assert_eq!((requests.count, requests.sum), (63, 33.0));
     }
 }

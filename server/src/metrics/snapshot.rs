@@ -177,7 +177,7 @@ pub struct Summaries {
     pub queue_time_ms: SummaryValue,
     /// The share of a turn that a request took.
     pub process_time_ms: SummaryValue,
-    /// The same of the end of a session.
+    /// The same of the end of a session; the share is smaller if more sessions end than there are requests.
     pub close_time_ms: SummaryValue,
     /// From the decision of a transaction until it could be shown: on disk, if there is one.
     pub propagation_ms: SummaryValue,
