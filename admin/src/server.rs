@@ -16,7 +16,7 @@ use crate::commands::{Commands, TransferSettings, without_secret};
 use crate::error::AdminError;
 use crate::http::limits::IDLE_TIMEOUT;
 use crate::http::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, Https};
-use crate::page::{Page, PageSettings};
+use crate::page::Page;
 
 /// Where it listens unless told otherwise: nobody else than this machine gets there.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
@@ -56,7 +56,9 @@ impl AdminServer {
             idle_timeout: IDLE_TIMEOUT,
             command_url: "/commands".to_owned(),
             initial_configuration: String::new(),
-            page: Some(PageSettings::default()),
+            page: true,
+            writable: false,
+            hosts: Vec::new(),
             transfers: TransferSettings::default(),
             #[cfg(feature = "tls")]
             https: None,
@@ -107,7 +109,9 @@ pub struct AdminServerBuilder {
     idle_timeout: Duration,
     command_url: String,
     initial_configuration: String,
-    page: Option<PageSettings>,
+    page: bool,
+    writable: bool,
+    hosts: Vec<String>,
     transfers: TransferSettings,
     #[cfg(feature = "tls")]
     https: Option<HttpsSettings>,
@@ -159,21 +163,21 @@ impl AdminServerBuilder {
     /// Whoever reaches the port reads what an anonymous client reads there, and the sessions with their addresses. ACLs hold for the
     /// page, but not for the commands `dump`, `watches` and `watches_by_path`, which list paths on the same port.
     pub fn page(mut self, page: bool) -> Self {
-        self.page = if page { self.page.or_else(|| Some(PageSettings::default())) } else { None };
+        self.page = page;
         self
     }
 
     /// Lets the page create, change and delete znodes, as far as ACLs allow it. Default: no.
     pub fn writable_page(mut self) -> Self {
-        self.page.get_or_insert_default().writable = true;
+        (self.page, self.writable) = (true, true);
         self
     }
 
-    /// A name by which browsers may ask for the page, such as `zk1.example.com`. Without it the page answers to the names of the
-    /// loopback and to the address that it is bound to: no other site can then read it through the browser of an operator (DNS
-    /// rebinding).
+    /// A name by which the server may be asked, such as `zk1.example.com` or that of a proxy which passes the host on. Without it the page
+    /// answers to the names of the loopback and to the address that it is bound to, and so do the commands on the loopback and those for
+    /// snapshots, by any address as well: no other site can then read them through the browser of an operator (DNS rebinding).
     pub fn page_host(mut self, name: impl Into<String>) -> Self {
-        self.page.get_or_insert_default().hosts.push(name.into());
+        self.hosts.push(name.into());
         self
     }
 
@@ -228,9 +232,18 @@ impl AdminServerBuilder {
         #[cfg(feature = "tls")]
         let https = self.https;
         let Self {
-            observer, addr, idle_timeout, command_url, initial_configuration, page, transfers, ..
+            observer,
+            addr,
+            idle_timeout,
+            command_url,
+            initial_configuration,
+            page,
+            writable,
+            hosts,
+            transfers,
+            ..
         } = self;
-        let is_of_page = page.is_some() && Page::has(&format!("{command_url}/"));
+        let is_of_page = page && Page::has(&format!("{command_url}/"));
         let is_path = command_url.starts_with('/')
             && !command_url.ends_with('/')
             && !command_url.contains(['?', '#', '%']);
@@ -248,10 +261,10 @@ impl AdminServerBuilder {
                 (Some(Https::new(Arc::clone(&tls), is_unified, observer.clone())), scheme, Some(tls))
             }
         };
-        let page = page.map(|settings| Page::new(observer.clone(), settings, &addr));
+        let page = page.then(|| Page::new(observer.clone(), writable));
         let commands = Commands::new(observer, command_url, initial_configuration, transfers);
         let routes = Routes { commands, page };
-        let http = HttpServer::start(&addr, idle_timeout, routes, secure).await;
+        let http = HttpServer::start(&addr, &hosts, idle_timeout, routes, secure).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
         Ok(AdminServer {
             http,

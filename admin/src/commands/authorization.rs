@@ -4,7 +4,7 @@
 //! certificate. The identity that they prove needs all five permissions on the root.
 //!
 //! A password in a header is readable on the way, as are the data: without HTTPS only this machine is answered, unless the builder says
-//! otherwise, and no site whose name leads a browser on it to this server (DNS rebinding). Apache answers everybody.
+//! otherwise, and whatever it says, no site whose name leads a browser to this server (DNS rebinding). Apache answers everybody.
 
 use hyper::StatusCode;
 use hyper::header::AUTHORIZATION;
@@ -12,7 +12,7 @@ use zoolet_server::Observer;
 use zoolet_server_core::{AdminAccess, Origin};
 
 use super::NOT_SERVING;
-use crate::http::HttpRequest;
+use crate::http::{AskedHost, HttpRequest};
 
 /// A refusal: its status and the text of the field `error`.
 type Refusal = (StatusCode, &'static str);
@@ -26,7 +26,7 @@ const NOT_SECURE: Refusal = (
 );
 const OTHER_NAME: Refusal = (
     StatusCode::FORBIDDEN,
-    "Without HTTPS, snapshots are sent and restored by the name localhost or an address only, as another name may be that of a site",
+    "Without HTTPS, snapshots are sent and restored by an address, as localhost or by a name of the settings only, as another name may be that of a site",
 );
 
 /// # Errors
@@ -34,11 +34,11 @@ const OTHER_NAME: Refusal = (
 pub(super) fn check(observer: &Observer, request: &HttpRequest, allow_plain: bool) -> Result<(), Refusal> {
     let client = &request.client;
     // Before the credentials are looked at, so that nobody learns anything of them.
-    if !client.is_secure && !allow_plain {
-        if !client.addr.ip().is_loopback() {
+    if !client.is_secure {
+        if !allow_plain && !client.addr.ip().is_loopback() {
             return Err(NOT_SECURE);
         }
-        if !request.is_asked_by_address() {
+        if request.host == AskedHost::Other {
             return Err(OTHER_NAME);
         }
     }

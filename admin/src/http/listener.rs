@@ -14,6 +14,7 @@ use tracing::Instrument;
 use super::limits::{ACCEPT_PAUSE, BACKLOG};
 use super::request::HttpClient;
 use super::service::HttpHandler;
+use super::sites::AllowedHosts;
 use super::slots::{Slot, Slots};
 use super::turns::Turns;
 use super::{Https, connection};
@@ -29,30 +30,33 @@ pub(crate) struct HttpServer {
 
 impl HttpServer {
     /// Listens on `addr`, such as `127.0.0.1:8080`; port 0 takes a free one. Answers when this returns; by HTTPS, or by both, if
-    /// there is one.
+    /// there is one. It has the names `hosts` beside that of the address.
     ///
     /// # Errors
     /// If the address cannot be bound.
     pub(crate) async fn start(
         addr: &str,
+        hosts: &[String],
         idle_timeout: Duration,
         handler: impl HttpHandler,
         https: Option<Https>,
     ) -> io::Result<Self> {
         let listener = listen(addr).await?;
-        let addr = listener.local_addr()?;
+        let local = listener.local_addr()?;
+        let hosts = AllowedHosts::new(addr, local, hosts);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let serving = Arc::new(Serving {
             handler: Box::new(handler),
             turns: Turns::new(),
+            hosts,
             idle_timeout,
             https,
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
-        let span = tracing::info_span!("http", port = addr.port());
+        let span = tracing::info_span!("http", port = local.port());
         tasks.spawn(accept(listener, serving).instrument(span));
-        Ok(Self { addr, stop: stop.drop_guard(), tasks })
+        Ok(Self { addr: local, stop: stop.drop_guard(), tasks })
     }
 
     /// The address that it listens on, with the actual port.
@@ -73,6 +77,7 @@ impl HttpServer {
 pub(super) struct Serving {
     pub(super) handler: Box<dyn HttpHandler>,
     pub(super) turns: Turns,
+    pub(super) hosts: AllowedHosts,
     pub(super) idle_timeout: Duration,
     https: Option<Https>,
     pub(super) stop: CancellationToken,

@@ -16,17 +16,19 @@ mod response;
 #[cfg(feature = "tls")]
 mod secure;
 mod service;
+mod sites;
 mod slots;
 #[cfg(test)]
 mod tests;
 mod turns;
 
 pub(crate) use listener::HttpServer;
-pub(crate) use request::{HttpBody, HttpRequest, address, host_of};
+pub(crate) use request::{HttpBody, HttpRequest};
 pub(crate) use response::{HttpResponse, PieceSender};
 #[cfg(feature = "tls")]
 pub(crate) use secure::Https;
 pub(crate) use service::{Answering, HttpHandler};
+pub(crate) use sites::AskedHost;
 
 /// Without the feature there is none.
 #[cfg(not(feature = "tls"))]

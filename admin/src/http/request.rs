@@ -1,17 +1,18 @@
 //! [`HttpRequest`], with its path and its arguments decoded, and [`HttpBody`], read piece by piece.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::{HOST, HeaderMap, HeaderName};
+use hyper::header::{HeaderMap, HeaderName};
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::limits::LEAST_MOVED;
+use super::sites::AskedHost;
 
 /// A request, without its body.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub(crate) struct HttpRequest {
     /// The arguments in their order, decoded.
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
+    pub(crate) host: AskedHost,
     pub(crate) client: HttpClient,
     /// For what goes on beside the answer: a shutdown waits for it.
     pub(crate) tasks: TaskTracker,
@@ -48,27 +50,6 @@ impl HttpRequest {
     pub(crate) fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
-
-    /// Whether it names its host by an address or as `localhost`, which is never the name of another site.
-    pub(crate) fn is_asked_by_address(&self) -> bool {
-        let name = host_of(self.header(&HOST).unwrap_or_default());
-        address(name).is_some() || name.eq_ignore_ascii_case("localhost")
-    }
-}
-
-/// The host of `host:port`, `[::1]:port` or `host`.
-pub(crate) fn host_of(text: &str) -> &str {
-    match text.rsplit_once(':') {
-        // The last colon of an address in brackets is not that of a port.
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.ends_with(':') => host,
-        _ => text,
-    }
-}
-
-/// The address that a host is, rather than a name; in brackets or bare.
-pub(crate) fn address(host: &str) -> Option<IpAddr> {
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    bare.parse().ok().map(|ip: IpAddr| ip.to_canonical())
 }
 
 /// The body of a request.

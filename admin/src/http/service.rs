@@ -28,15 +28,17 @@ pub(super) async fn answer(
     let (parts, incoming) = request.into_parts();
     let mut body = HttpBody::new(incoming, serving.idle_timeout);
     let is_secure = client.is_secure;
-    let response = match refusal(&parts) {
+    let refusal = serving.hosts.refusal(&parts, &client).or_else(|| refusal(&parts));
+    let response = match refusal {
         Some(response) => response,
         None => match percent_decoded(parts.uri.path(), false) {
             None => HttpResponse::error_page(StatusCode::BAD_REQUEST, parts.uri.path()),
             Some(path) => {
                 let query = arguments(parts.uri.query().unwrap_or_default());
                 let is_post = parts.method == Method::POST;
-                let (headers, tasks) = (parts.headers, serving.tasks.clone());
-                let request = HttpRequest { is_post, path, query, headers, client, tasks };
+                let (host, headers) = (serving.hosts.asked(&parts.headers), parts.headers);
+                let tasks = serving.tasks.clone();
+                let request = HttpRequest { is_post, path, query, headers, host, client, tasks };
                 serving.turns.run(serving.handler.handle(request, &mut body)).await
             }
         },

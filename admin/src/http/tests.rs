@@ -85,7 +85,7 @@ impl HttpHandler for Echo {
 async fn start() -> (HttpServer, Echo) {
     let handler = Echo::default();
     let shared = Echo { pieces: Arc::clone(&handler.pieces), answers: Arc::clone(&handler.answers) };
-    let server = HttpServer::start("127.0.0.1:0", IDLE_TIMEOUT, shared, None).await;
+    let server = HttpServer::start("127.0.0.1:0", &[], IDLE_TIMEOUT, shared, None).await;
     (server.expect("a free port"), handler)
 }
 
@@ -115,7 +115,10 @@ async fn a_request_is_decoded_and_a_connection_kept() {
     let (server, _) = start().await;
     let mut stream = connect(&server).await;
     for _ in 0..3 {
-        stream.write_all(b"GET /e%20cho?b=1&a=%2F+&a=2 HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+        stream
+            .write_all(b"GET /e%20cho?b=1&a=%2F+&a=2 HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await
+            .expect("sent");
         let mut answer = Vec::new();
         while !answer.ends_with(b"127.0.0.1") {
             answer.push(stream.read_u8().await.expect("an answer"));
@@ -139,7 +142,7 @@ async fn everybody_else_is_served_between_two_answers_however_many_requests_have
         let mut streams = Vec::new();
         for _ in 0..5 {
             let mut stream = connect(&server).await;
-            let requests = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(EACH);
+            let requests = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").repeat(EACH);
             stream.write_all(requests.as_bytes()).await.expect("sent");
             streams.push(stream);
         }
@@ -159,7 +162,7 @@ async fn everybody_else_is_served_between_two_answers_however_many_requests_have
 async fn methods_are_answered_as_jetty_answers_them() {
     let (server, _) = start().await;
     let ask = async |method: &str| {
-        raw(&server, &format!("{method} /x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
+        raw(&server, &format!("{method} /x HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await
     };
     for (method, status) in [
         ("OPTIONS", "200 OK"),
@@ -189,18 +192,20 @@ async fn a_host_is_needed_except_in_http_1_0_and_paths_must_be_text() {
         "400 Bad Request"
     );
     assert!(raw(&server, "GET / HTTP/1.0\r\n\r\n").await.starts_with("HTTP/1.0 200 OK"));
-    let garbage = raw(&server, "GET /%ff HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    let garbage = raw(&server, "GET /%ff HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     assert_eq!(parts(&garbage).0, "400 Bad Request");
 }
 
 #[tokio::test]
 async fn heads_and_bodies_have_a_longest_length() {
     let (server, _) = start().await;
-    let long = format!("GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n", "x".repeat(9_000));
+    let long = format!("GET / HTTP/1.1\r\nhost: localhost\r\na: {}\r\n\r\n", "x".repeat(9_000));
     assert!(raw(&server, &long).await.starts_with("HTTP/1.1 431 "));
     let post = |len: usize| {
         let body = "x".repeat(len);
-        format!("POST /body HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {len}\r\n\r\n{body}")
+        format!(
+            "POST /body HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {len}\r\n\r\n{body}"
+        )
     };
     assert_eq!(parts(&raw(&server, &post(1_000)).await).2, "1000");
     let answer = raw(&server, &post(100_000)).await;
@@ -211,7 +216,7 @@ async fn heads_and_bodies_have_a_longest_length() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_head_and_an_idle_connection_end_after_the_idle_timeout() {
     let (server, _) = start().await;
-    for begin in ["", "GET / HTTP/1.1\r\nhost: x\r\n"] {
+    for begin in ["", "GET / HTTP/1.1\r\nhost: localhost\r\n"] {
         let begun = Instant::now();
         let mut stream = connect(&server).await;
         stream.write_all(begin.as_bytes()).await.expect("sent");
@@ -232,7 +237,7 @@ async fn a_body_that_rests_or_trickles_is_refused_and_a_slow_one_is_taken() {
     ] {
         let mut stream = connect(&server).await;
         let head = format!(
-            "POST /sink HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            "POST /sink HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
             piece * 6
         );
         stream.write_all(head.as_bytes()).await.expect("sent");
@@ -256,7 +261,7 @@ async fn a_reader_that_stops_holds_little_and_is_cut_off() {
     let (server, echo) = start().await;
     let mut stream = connect(&server).await;
     let begun = Instant::now();
-    stream.write_all(b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+    stream.write_all(b"GET /stream HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
     // The server's end is closed, and nothing more is made of the stream.
     while Arc::strong_count(&echo.pieces) > 2 || echo.pieces.load(Relaxed) == 0 {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -273,14 +278,14 @@ async fn one_address_takes_only_so_many_connections() {
     let mut open = Vec::new();
     for _ in 0..MAX_CONNECTIONS_PER_ADDRESS {
         let mut stream = connect(&server).await;
-        stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
         assert_eq!(stream.read_u8().await.expect("an answer"), b'H');
         open.push(stream);
     }
-    assert_eq!(raw(&server, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").await, "");
+    assert_eq!(raw(&server, "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await, "");
     open.clear();
     // The server learns of the ends one by one.
-    while raw(&server, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.is_empty() {}
+    while raw(&server, "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.is_empty() {}
 }
 
 #[tokio::test(start_paused = true)]
@@ -289,8 +294,8 @@ async fn a_shutdown_waits_half_a_second_for_requests_and_leaves_nothing() {
     let addr = server.addr();
     let mut idle = connect(&server).await;
     let mut busy = connect(&server).await;
-    busy.write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
-    idle.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+    busy.write_all(b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
+    idle.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
     assert_eq!(idle.read_u8().await.expect("an answer"), b'H');
     let begun = Instant::now();
     server.shutdown().await;

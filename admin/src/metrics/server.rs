@@ -42,6 +42,7 @@ impl MetricsServer {
         MetricsServerBuilder {
             observer: server.into(),
             addr: DEFAULT_ADDRESS.to_owned(),
+            hosts: Vec::new(),
             text: PrometheusText::new(),
         }
     }
@@ -67,6 +68,7 @@ impl MetricsServer {
 pub struct MetricsServerBuilder {
     observer: Observer,
     addr: String,
+    hosts: Vec<String>,
     text: PrometheusText,
 }
 
@@ -75,6 +77,13 @@ impl MetricsServerBuilder {
     /// addresses of the machine (`metricsProvider.httpHost`, `metricsProvider.httpPort`).
     pub fn bind(mut self, addr: impl Into<String>) -> Self {
         self.addr = addr.into();
+        self
+    }
+
+    /// A name by which it may be asked, such as that of a proxy in front of it. On the loopback it otherwise answers to addresses and to
+    /// `localhost` only, so that no site reads it through a browser (DNS rebinding); elsewhere to every name.
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.push(name.into());
         self
     }
 
@@ -90,9 +99,9 @@ impl MetricsServerBuilder {
     /// # Errors
     /// [`AdminError::Listen`] for an address on which it cannot listen.
     pub async fn start(self) -> Result<MetricsServer, AdminError> {
-        let Self { observer, addr, text } = self;
+        let Self { observer, addr, hosts, text } = self;
         let endpoint = MetricsEndpoint { observer: observer.clone(), text };
-        let http = HttpServer::start(&addr, IDLE_TIMEOUT, endpoint, None).await;
+        let http = HttpServer::start(&addr, &hosts, IDLE_TIMEOUT, endpoint, None).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
         observer.measure();
         Ok(MetricsServer { http })

@@ -19,7 +19,6 @@ use hyper::StatusCode;
 use zoolet_server::Observer;
 
 use self::answer::{ApiError, ApiResult};
-use self::guard::AllowedHosts;
 use self::visible::Reader;
 use crate::http::{HttpBody, HttpRequest, HttpResponse};
 
@@ -31,22 +30,12 @@ const API: &str = "/api/";
 pub(crate) struct Page {
     observer: Observer,
     is_writable: bool,
-    hosts: AllowedHosts,
-}
-
-/// What an operator decides about the page.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct PageSettings {
-    /// Whether it may change znodes.
-    pub(crate) writable: bool,
-    /// Names beside those of the loopback by which browsers may ask for it.
-    pub(crate) hosts: Vec<String>,
 }
 
 impl Page {
-    /// The page of a server that listens for HTTP on `addr`, as it is configured.
-    pub(crate) fn new(observer: Observer, settings: PageSettings, addr: &str) -> Self {
-        Self { observer, is_writable: settings.writable, hosts: AllowedHosts::new(addr, &settings.hosts) }
+    /// The page of a server, which may change znodes if it is writable.
+    pub(crate) fn new(observer: Observer, is_writable: bool) -> Self {
+        Self { observer, is_writable }
     }
 
     /// Whether it answers this path.
@@ -56,7 +45,7 @@ impl Page {
 
     /// The answer to a request for one of its paths.
     pub(crate) async fn respond(&self, request: &HttpRequest, body: &mut HttpBody) -> HttpResponse {
-        let answer = match self.hosts.check(request) {
+        let answer = match guard::host(request) {
             Err(refusal) => Err(refusal),
             Ok(()) => match request.path.strip_prefix(API) {
                 Some(name) => self.call(name, request, body).await.map(|answer| answer::response(&answer)),
@@ -75,7 +64,6 @@ impl Page {
                 "another method is expected here",
             ));
         }
-        guard::same_site(request)?;
         let reader = Reader::of(request, &self.observer).await?;
         match name {
             "server" => load::server(&reader, self.is_writable).await,

@@ -58,10 +58,22 @@ impl Pair {
 
 /// Sends a request to an admin server.
 pub async fn ask_at(addr: SocketAddr, method: &str, path: &str, fields: &str, body: &[u8]) -> HttpAnswer {
+    ask_as(addr, "localhost", method, path, fields, body).await
+}
+
+/// Sends a request that names this host.
+pub async fn ask_as(
+    addr: SocketAddr,
+    host: &str,
+    method: &str,
+    path: &str,
+    fields: &str,
+    body: &[u8],
+) -> HttpAnswer {
     let mut stream = TcpStream::connect(addr).await.expect("a connection");
     let length = body.len();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{fields}\r\n"
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n{fields}\r\n"
     );
     stream.write_all(head.as_bytes()).await.expect("sent");
     stream.write_all(body).await.expect("sent");

@@ -78,7 +78,7 @@ async fn https_alone_answers_with_a_policy_and_takes_no_plain_http() {
         assert_eq!(answer.header("strict-transport-security"), HSTS, "{path}");
     }
     let mut plain = TcpStream::connect(pair.admin.addr()).await.expect("a connection");
-    plain.write_all(b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");
+    plain.write_all(b"GET /commands/ruok HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("sent");
     let mut rest = Vec::new();
     let _ = plain.read_to_end(&mut rest).await;
     assert!(!rest.starts_with(b"HTTP"), "{rest:?}");

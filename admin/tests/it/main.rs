@@ -11,4 +11,5 @@ mod https;
 mod moved;
 mod page;
 mod scrape;
+mod sites;
 mod transfers;

@@ -9,7 +9,7 @@ use zoolet_proto::{Acl, Perms, digest_id};
 use zoolet_server::Server;
 use zoolet_test_support::{create, get_data, only, set_acl, set_data};
 
-use crate::common::{HttpAnswer, Pair};
+use crate::common::{HttpAnswer, Pair, ask_as};
 
 const USER: &str = "Authorization: digest u:p\r\n";
 
@@ -63,19 +63,27 @@ async fn credentials_are_needed_in_one_word_or_two() {
 
 #[tokio::test]
 async fn no_site_that_has_got_the_address_of_this_machine_takes_or_restores_a_snapshot() {
-    let pair = start().await;
-    for (host, status) in
-        [("localhost", 200), ("127.0.0.1:8080", 200), ("[::1]", 200), ("evil.example:8080", 403)]
-    {
-        for (method, path) in [("GET", "/commands/snapshot"), ("POST", "/commands/restore")] {
-            let mut stream = TcpStream::connect(pair.admin.addr()).await.expect("a connection");
-            let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{USER}\r\n");
-            stream.write_all(head.as_bytes()).await.expect("sent");
-            let mut answer = Vec::new();
-            stream.read_to_end(&mut answer).await.expect("an answer");
-            // An empty body is no snapshot.
-            let status = if (status, method) == (200, "POST") { 500 } else { status };
-            assert_eq!(HttpAnswer::parse(&answer).status, status, "{method} {host}");
+    for allow in [false, true] {
+        let pair = Pair::start_with(Server::builder(), |admin| {
+            let admin = admin.rate_limit_interval(Duration::ZERO).page_host("zk1.example.com");
+            admin.allow_plaintext_snapshots(allow)
+        })
+        .await;
+        for (host, status) in [
+            ("localhost", 200),
+            ("127.0.0.1:8080", 200),
+            ("[::1]", 200),
+            ("10.1.2.3:8080", 200),
+            ("zk1.example.com:8080", 200),
+            ("evil.example:8080", 403),
+            ("", 403),
+        ] {
+            for (method, path) in [("GET", "/commands/snapshot"), ("POST", "/commands/restore")] {
+                let answer = ask_as(pair.admin.addr(), host, method, path, USER, b"").await;
+                // An empty body is no snapshot.
+                let status = if (status, method) == (200, "POST") { 500 } else { status };
+                assert_eq!(answer.status, status, "{method} {host}, allowed by plain HTTP: {allow}");
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct HttpParts {
     pub(crate) snapshots: Option<bool>,
     pub(crate) restores: Option<bool>,
     pub(crate) rate_limit: Option<Duration>,
-    /// Whether the page may change znodes, and the names that browsers may use for it.
+    /// Whether the page may change znodes, and the names by which admin server and metrics may be asked.
     pub(crate) writable: bool,
     pub(crate) hosts: Vec<String>,
     #[cfg(feature = "tls")]
@@ -65,7 +65,8 @@ impl HttpParts {
         if self.has_https() {
             return self.https.check();
         }
-        let is_used = self.admin_addr().is_some() || !self.writable && self.hosts.is_empty();
+        let is_named = self.hosts.is_empty() || self.metrics_addr().is_some();
+        let is_used = self.admin_addr().is_some() || !self.writable && is_named;
         (!is_used).then_some(SettingMistake::Together(
             "--admin-writable and --admin-host are used by no admin server; set --admin (admin.serverPort)",
         ))
@@ -104,6 +105,7 @@ impl HttpParts {
     /// The metrics of this server, if they are served.
     pub(crate) fn metrics(&self, server: &Server) -> Option<MetricsServerBuilder> {
         let metrics = MetricsServer::builder(server).bind(self.metrics_addr()?);
+        let metrics = self.hosts.iter().fold(metrics, MetricsServerBuilder::host);
         Some(metrics.process_families(!self.without_process))
     }
 }

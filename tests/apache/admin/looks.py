@@ -112,8 +112,8 @@ class Looks:
         self.note("HTTP/1.0", web.parse(web.send(self.port, b"GET /commands/ruok HTTP/1.0\r\n\r\n")).status)
         compressed = self.get("ruok", headers=["Accept-Encoding: gzip"])
         self.note("Accept-Encoding", compressed.headers.get("content-encoding"))
-        two = web.send(self.port, b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\n\r\n"
-                                   b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        two = web.send(self.port, b"GET /commands/ruok HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                                   b"GET /commands/ruok HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         self.note("two requests on one connection", two.count(b"HTTP/1.1 200"))
 
     def refused(self, answer):

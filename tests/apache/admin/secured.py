@@ -24,7 +24,7 @@ def alice(port):
 
 def forced(_, port):
     version12 = wire.context(CERTIFICATES, highest=ssl.TLSVersion.TLSv1_2)
-    plain = web.send(port, b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").hex()
+    plain = web.send(port, b"GET /commands/ruok HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").hex()
     return {
         "HTTPS alone: TLS 1.3": shown(port, wire.context(CERTIFICATES)),
         "HTTPS alone: TLS 1.2": shown(port, version12),

@@ -50,7 +50,7 @@ pub(super) const ROWS: &[SettingRow] = &[
     flag("admin-host", "NAME", "none")
         .builder("AdminServerBuilder::page_host")
         .repeats()
-        .help("Name by which browsers may ask for the page, beside those of the loopback and the address. Can be repeated")
+        .help("Name by which the admin server and the metrics may be asked, beside those of the loopback and the address. Can be repeated")
         .sets(|to, value| {
             to.http.hosts.push(value.text().to_owned());
             Ok(())

@@ -1,0 +1,162 @@
+//! What other sites make the browser of an operator ask for: by a name of their own that leads here (DNS rebinding), or by ours.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hyper::header::{HOST, HeaderMap, HeaderName};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+
+use super::request::HttpClient;
+use super::response::HttpResponse;
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// The names of a server.
+#[derive(Debug)]
+pub(super) struct AllowedHosts {
+    names: Vec<String>,
+    /// Whether it listens on all addresses: then any of them, but no other name.
+    any_address: bool,
+    /// Whether only this machine reaches it. From elsewhere a scraper may have any name for it.
+    is_local: bool,
+}
+
+/// By whose name a request asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AskedHost {
+    /// A name or an address of this server, or of the loopback.
+    Own,
+    /// Another address, perhaps of something that forwards to this server. It cannot be rebound.
+    Address,
+    /// Another name, or none, as in HTTP/1.0.
+    Other,
+}
+
+impl AllowedHosts {
+    /// Those of a server that listens on `addr`, which has turned out to be `local`, and the configured ones.
+    pub(super) fn new(addr: &str, local: SocketAddr, configured: &[String]) -> Self {
+        let names = std::iter::once(host_of(addr)).chain(configured.iter().map(String::as_str));
+        Self {
+            names: names.map(str::to_ascii_lowercase).collect(),
+            any_address: local.ip().is_unspecified(),
+            is_local: local.ip().to_canonical().is_loopback(),
+        }
+    }
+
+    pub(super) fn asked(&self, headers: &HeaderMap) -> AskedHost {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let name = host_of(host);
+        let is_own = match address(name) {
+            Some(ip) => {
+                ip.is_loopback()
+                    || self.any_address
+                    || self.names.iter().any(|allowed| address(allowed) == Some(ip))
+            }
+            None => {
+                let name = name.to_ascii_lowercase();
+                name == "localhost" || !name.is_empty() && self.names.contains(&name)
+            }
+        };
+        match address(name) {
+            _ if is_own => AskedHost::Own,
+            Some(_) => AskedHost::Address,
+            None => AskedHost::Other,
+        }
+    }
+
+    /// The answer to what another site has asked for, as far as that can be known of any path.
+    pub(super) fn refusal(&self, parts: &Parts, client: &HttpClient) -> Option<HttpResponse> {
+        let reason = if is_of_another_site(parts) {
+            "another site has asked for this\n"
+        } else if self.is_local
+            // The certificate has the name.
+            && !client.is_secure
+            // No browser leaves it out.
+            && parts.headers.contains_key(HOST)
+            && self.asked(&parts.headers) == AskedHost::Other
+        {
+            "this server has another name; ask by its address or as localhost, or allow the name in its settings\n"
+        } else {
+            return None;
+        };
+        Some(HttpResponse::text(StatusCode::FORBIDDEN, "text/plain", reason))
+    }
+}
+
+/// Whether a browser says so; programs say nothing. A link that leads to the page is followed.
+fn is_of_another_site(parts: &Parts) -> bool {
+    let field = |name| parts.headers.get(name).map(|value| value.as_bytes());
+    let is_link = parts.method == Method::GET
+        && parts.uri.path() == "/"
+        && field(FETCH_MODE) == Some(b"navigate".as_slice());
+    !is_link && !matches!(field(FETCH_SITE), None | Some(b"same-origin" | b"none"))
+}
+
+/// The host of `host:port`, `[::1]:port` or `host`.
+fn host_of(text: &str) -> &str {
+    match text.rsplit_once(':') {
+        // The last colon of an address in brackets is not that of a port.
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.ends_with(':') => host,
+        _ => text,
+    }
+}
+
+/// The address that a host is, rather than a name; in brackets or bare.
+fn address(host: &str) -> Option<IpAddr> {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    bare.parse().ok().map(|ip: IpAddr| ip.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    fn asked(hosts: &AllowedHosts, host: &str) -> AskedHost {
+        hosts.asked(&HeaderMap::from_iter([(HOST, HeaderValue::from_str(host).expect("a value"))]))
+    }
+
+    fn hosts(addr: &str, configured: &[String]) -> AllowedHosts {
+        let local = addr.parse().unwrap_or(SocketAddr::from(([10, 1, 2, 3], 8080)));
+        AllowedHosts::new(addr, local, configured)
+    }
+
+    #[test]
+    fn only_names_that_nobody_else_can_get_are_those_of_the_server() {
+        let bound = hosts("10.1.2.3:8080", &["zk1.example.com".to_owned()]);
+        for host in [
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:8080",
+            "127.9.9.9",
+            "[::1]:8080",
+            "10.1.2.3:8080",
+            "ZK1.example.com:80",
+        ] {
+            assert_eq!(asked(&bound, host), AskedHost::Own, "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            ":80",
+        ] {
+            assert_eq!(asked(&bound, host), AskedHost::Other, "{host}");
+        }
+        for host in ["10.1.2.4:8080", "[::2]"] {
+            assert_eq!(asked(&bound, host), AskedHost::Address, "{host}");
+        }
+        assert_eq!(bound.asked(&HeaderMap::new()), AskedHost::Other);
+        let everywhere = hosts("0.0.0.0:8080", &[]);
+        for host in ["192.168.1.5:8080", "[fe80::1]:8080"] {
+            assert_eq!(asked(&everywhere, host), AskedHost::Own, "{host}");
+        }
+        assert_eq!(asked(&everywhere, "zk1.example.com"), AskedHost::Other);
+        assert_eq!(asked(&hosts("[::]:8080", &[]), "192.168.1.5"), AskedHost::Own);
+        assert_eq!(asked(&hosts("zk1.example.com:8080", &[]), "zk1.example.com:8080"), AskedHost::Own);
+    }
+}
