@@ -15,7 +15,9 @@ use zoolet_tls::{LiveTls, ServerTls};
 use crate::commands::{Commands, TransferSettings, without_secret};
 use crate::error::AdminError;
 use crate::http::limits::IDLE_TIMEOUT;
-use crate::http::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, Https};
+use crate::http::{
+    Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, Https, ListPermits,
+};
 use crate::page::Page;
 
 /// Where it listens unless told otherwise: nobody else than this machine gets there.
@@ -261,8 +263,9 @@ impl AdminServerBuilder {
                 (Some(Https::new(Arc::clone(&tls), is_unified, observer.clone())), scheme, Some(tls))
             }
         };
-        let page = page.then(|| Page::new(observer.clone(), writable));
-        let commands = Commands::new(observer, command_url, initial_configuration, transfers);
+        let lists = ListPermits::new();
+        let page = page.then(|| Page::new(observer.clone(), writable, lists.clone()));
+        let commands = Commands::new(observer, command_url, initial_configuration, transfers, lists);
         let routes = Routes { commands, page };
         let http = HttpServer::start(&addr, &hosts, idle_timeout, routes, secure).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;

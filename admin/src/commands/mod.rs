@@ -11,15 +11,12 @@ mod state;
 mod table;
 mod transfers;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 use zoolet_server::Observer;
 
-use crate::http::{HttpBody, HttpRequest, HttpResponse};
+use crate::http::{HttpBody, HttpRequest, HttpResponse, ListPermits};
 use json::JsonWriter;
 pub(crate) use state::without_secret;
 use table::Command;
@@ -27,11 +24,6 @@ use transfers::Transfers;
 
 const JSON: &str = "application/json";
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
-
-/// Answers of lists that are being made or sent at a time, and how long one more waits for its turn. Each may be as large as the
-/// state.
-const LISTS: usize = 2;
-const LIST_WAIT: Duration = Duration::from_secs(10);
 
 /// The commands of a server.
 pub(crate) struct Commands {
@@ -41,7 +33,7 @@ pub(crate) struct Commands {
     /// What `initial_configuration` shows, without secrets.
     configuration: String,
     transfers: Transfers,
-    lists: Arc<Semaphore>,
+    lists: ListPermits,
 }
 
 /// Who may take and restore snapshots, and how often.
@@ -74,9 +66,10 @@ impl Commands {
         prefix: String,
         configuration: String,
         transfers: TransferSettings,
+        lists: ListPermits,
     ) -> Self {
         let transfers = Transfers::new(observer.clone(), transfers);
-        Self { observer, prefix, configuration, transfers, lists: Arc::new(Semaphore::new(LISTS)) }
+        Self { observer, prefix, configuration, transfers, lists }
     }
 
     /// The answer to a request; `None` if its path is not one of a command.
@@ -124,10 +117,10 @@ impl Commands {
         if let Some(transferred) = transferred {
             return transferred.unwrap_or_else(|(status, error)| failed(status, command.name(), &error));
         }
-        let turn = if command.lists() { self.turn().await.map(Some) } else { Ok(None) };
-        let Ok(turn) = turn else {
-            return failed(StatusCode::SERVICE_UNAVAILABLE, command.name(), "too many lists are being sent");
-        };
+        let permit = if command.lists() { self.lists.take().await } else { None };
+        if command.lists() && permit.is_none() {
+            return failed(StatusCode::SERVICE_UNAVAILABLE, command.name(), ListPermits::NONE);
+        }
         let mut json = JsonWriter::new();
         let response = match self.fields(command, request, &mut json).await {
             Some(Ok(())) => executed(command, json),
@@ -143,12 +136,7 @@ impl Commands {
             }
             None => failed(StatusCode::OK, name, NOT_SERVING),
         };
-        response.holding(turn)
-    }
-
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, ()> {
-        let turn = timeout(LIST_WAIT, Arc::clone(&self.lists).acquire_owned()).await;
-        turn.ok().and_then(Result::ok).ok_or(())
+        response.holding(permit, request)
     }
 
     /// Writes the fields of a command, or nothing if it has an error of its own. `None` if the server has stopped.

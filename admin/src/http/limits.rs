@@ -31,6 +31,14 @@ pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// not read can delay it.
 pub(crate) const FINISH_TIME: Duration = Duration::from_millis(500);
 
+/// Lists that are being made or sent at a time, and how long one more waits for its turn. Each may be as large as the state.
+pub(crate) const MAX_LISTS: usize = 2;
+pub(crate) const LIST_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a list may be sent, so that two readers which take just enough within the idle timeout do not keep it from everybody else
+/// for hours. A hundred megabytes take that long at 14 Mbit/s.
+pub(crate) const LIST_TIME: Duration = Duration::from_secs(60);
+
 /// Pieces of a stream that wait for the peer.
 pub(crate) const PIECES: usize = 2;
 

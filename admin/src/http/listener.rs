@@ -118,13 +118,19 @@ async fn accept(listener: TcpListener, serving: Arc<Serving>) {
 async fn serve(serving: Arc<Serving>, stream: TcpStream, addr: SocketAddr, _slot: Slot) {
     // An answer is written at once; nothing is gained by waiting for more.
     let _ = stream.set_nodelay(true);
-    let client = HttpClient { addr, is_secure: false, certificate: None };
-    match &serving.https {
-        #[cfg(feature = "tls")]
-        Some(https) => serve_secure(https, stream, client, &serving).await,
-        #[cfg(not(feature = "tls"))]
-        Some(https) => match *https {},
-        None => connection::serve(stream, client, &serving).await,
+    let cut = CancellationToken::new();
+    let client = HttpClient { addr, is_secure: false, certificate: None, cut: cut.clone() };
+    let serve = async {
+        match &serving.https {
+            #[cfg(feature = "tls")]
+            Some(https) => serve_secure(https, stream, client, &serving).await,
+            #[cfg(not(feature = "tls"))]
+            Some(https) => match *https {},
+            None => connection::serve(stream, client, &serving).await,
+        }
+    };
+    if cut.run_until_cancelled(serve).await.is_none() {
+        tracing::debug!(peer = %addr, "an HTTP connection is closed, as others wait for what it keeps");
     }
 }
 

@@ -11,6 +11,7 @@ mod connection;
 pub(crate) mod limits;
 mod listener;
 mod paced;
+mod permits;
 mod request;
 mod response;
 #[cfg(feature = "tls")]
@@ -23,6 +24,7 @@ mod tests;
 mod turns;
 
 pub(crate) use listener::HttpServer;
+pub(crate) use permits::ListPermits;
 pub(crate) use request::{HttpBody, HttpRequest};
 pub(crate) use response::{HttpResponse, PieceSender};
 #[cfg(feature = "tls")]

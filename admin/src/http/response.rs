@@ -1,24 +1,27 @@
 //! [`HttpResponse`]: a status, header fields, and a body that is there or comes piece by piece.
 
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Frame};
+use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::limits::PIECES;
+use super::{HttpRequest, permits};
 
 /// An answer.
 pub(crate) struct HttpResponse(pub(super) Response<ResponseBody>);
 
 /// The body of an answer.
-pub(super) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
+pub(super) enum ResponseBody {
+    Text(Bytes),
+    Pieces(mpsc::Receiver<io::Result<Bytes>>),
+}
 
 /// Where the pieces of a streamed body are sent to. Dropping it ends the body. Sending waits for the client, and fails if that is
 /// gone.
@@ -37,7 +40,7 @@ impl HttpResponse {
 
     /// An answer without a content type, as the list of commands is.
     pub(crate) fn untyped(status: StatusCode, body: impl Into<Bytes>) -> Self {
-        Self::new(status, Full::new(body.into()).map_err(|never| match never {}))
+        Self::new(status, ResponseBody::Text(body.into()))
     }
 
     /// An answer whose body is sent while it is made, of `len` bytes if that is known. An error in place of a piece ends the
@@ -48,7 +51,7 @@ impl HttpResponse {
         len: Option<u64>,
     ) -> (Self, PieceSender) {
         let (sender, pieces) = mpsc::channel(PIECES);
-        let response = Self::new(status, Pieces(pieces));
+        let response = Self::new(status, ResponseBody::Pieces(pieces));
         let response = match len {
             Some(len) => response.with_header(CONTENT_LENGTH, HeaderValue::from(len)),
             None => response,
@@ -70,8 +73,8 @@ impl HttpResponse {
         Self::text(status, "text/html;charset=utf-8", page)
     }
 
-    fn new(status: StatusCode, body: impl Body<Data = Bytes, Error = io::Error> + Send + 'static) -> Self {
-        let mut response = Response::new(body.boxed_unsync());
+    fn new(status: StatusCode, body: ResponseBody) -> Self {
+        let mut response = Response::new(body);
         *response.status_mut() = status;
         Self(response)
     }
@@ -81,28 +84,42 @@ impl HttpResponse {
         self
     }
 
-    /// Keeps something until the body is sent or the connection has ended: a permit for the memory that it takes.
-    pub(crate) fn holding(self, held: impl Send + 'static) -> Self {
-        // The body owns its functions, and with this one what it holds.
-        let holding = move |error| {
-            let _ = &held;
-            error
-        };
-        Self(self.0.map(|body| body.map_err(holding).boxed_unsync()))
+    /// Keeps a permit for the memory of the text until that is sent, which may not take longer than
+    /// [`LIST_TIME`](super::limits::LIST_TIME).
+    pub(crate) fn holding(self, permit: Option<OwnedSemaphorePermit>, request: &HttpRequest) -> Self {
+        let Some(permit) = permit else { return self };
+        Self(self.0.map(|body| match body {
+            ResponseBody::Text(text) => ResponseBody::Text(permits::held(text, permit, request)),
+            pieces @ ResponseBody::Pieces(_) => pieces,
+        }))
     }
 }
 
-/// The body of a stream.
-struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
-
-impl Body for Pieces {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        self.0.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+        match self.get_mut() {
+            Self::Text(text) if text.is_empty() => Poll::Ready(None),
+            Self::Text(text) => Poll::Ready(Some(Ok(Frame::data(mem::take(text))))),
+            Self::Pieces(pieces) => {
+                pieces.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Text(text) if text.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Text(text) => SizeHint::with_exact(text.len() as u64),
+            Self::Pieces(_) => SizeHint::default(),
+        }
     }
 }

@@ -10,20 +10,22 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use super::limits::{FINISH_TIME, IDLE_TIMEOUT, MAX_CONNECTIONS_PER_ADDRESS};
-use super::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer};
+use super::limits::{
+    FINISH_TIME, IDLE_TIMEOUT, LIST_TIME, LIST_WAIT, MAX_CONNECTIONS_PER_ADDRESS, MAX_LISTS,
+};
+use super::{Answering, HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, ListPermits};
 
 /// Steps of an answer to `/steps`, each after a wait.
 const STEPS: usize = 4;
 
 /// Answers `/echo` with what it was asked, `/count` and counts it, `/steps` and counts each of
-/// its steps, `/stream` with a megabyte in pieces, `/body` with the length of the body.
-#[derive(Default)]
+/// its steps, `/stream` with a megabyte in pieces, `/list` with 32 megabytes for which there is a permit, `/body` with the length of the body.
 struct Echo {
     /// Pieces of streams that were taken.
     pieces: Arc<AtomicUsize>,
     /// Requests for `/count`, and steps of those for `/steps`.
     answers: Arc<AtomicUsize>,
+    lists: ListPermits,
 }
 
 impl HttpHandler for Echo {
@@ -42,6 +44,12 @@ impl HttpHandler for Echo {
                         }
                     });
                     response
+                }
+                "/list" => {
+                    let permit = self.lists.take().await;
+                    let status =
+                        if permit.is_some() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+                    HttpResponse::text(status, "text/plain", vec![b'x'; 32 << 20]).holding(permit, &request)
                 }
                 "/body" if request.is_post => match body.collect(1_000).await {
                     Ok(body) => HttpResponse::text(StatusCode::OK, "text/plain", body.len().to_string()),
@@ -83,8 +91,12 @@ impl HttpHandler for Echo {
 }
 
 async fn start() -> (HttpServer, Echo) {
-    let handler = Echo::default();
-    let shared = Echo { pieces: Arc::clone(&handler.pieces), answers: Arc::clone(&handler.answers) };
+    let handler = Echo { pieces: Arc::default(), answers: Arc::default(), lists: ListPermits::new() };
+    let shared = Echo {
+        pieces: Arc::clone(&handler.pieces),
+        answers: Arc::clone(&handler.answers),
+        lists: handler.lists.clone(),
+    };
     let server = HttpServer::start("127.0.0.1:0", &[], IDLE_TIMEOUT, shared, None).await;
     (server.expect("a free port"), handler)
 }
@@ -270,6 +282,50 @@ async fn a_reader_that_stops_holds_little_and_is_cut_off() {
     // The kernel keeps some megabytes for the two sockets.
     assert!(echo.pieces.load(Relaxed) < 200, "{} pieces of 64 KiB", echo.pieces.load(Relaxed));
     drop(stream);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_nobody_reads_is_one_of_those_that_are_sent_and_a_slow_reader_gets_a_minute_for_it() {
+    /// What a slow reader takes of a list each second.
+    const TAKEN: usize = 128 << 10;
+    const LIST: &[u8] = b"GET /list HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let (server, _) = start().await;
+    let status = async |stream: &mut TcpStream| {
+        stream.write_all(LIST).await.expect("sent");
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await.expect("a status");
+        String::from_utf8_lossy(&status[9..]).into_owned()
+    };
+    let mut readers = Vec::new();
+    for _ in 0..MAX_LISTS {
+        let mut stream = connect(&server).await;
+        assert_eq!(status(&mut stream).await, "200");
+        readers.push(stream);
+    }
+    let begun = Instant::now();
+    assert_eq!(status(&mut connect(&server).await).await, "503");
+    assert!(begun.elapsed() >= LIST_WAIT, "{:?}", begun.elapsed());
+    let mut is_served = tokio::spawn({
+        let addr = server.addr();
+        async move {
+            tokio::time::sleep_until(begun + LIST_TIME - LIST_WAIT / 2).await;
+            let mut next = TcpStream::connect(addr).await.expect("a connection");
+            next.write_all(LIST).await.expect("sent");
+            let mut status = [0; 12];
+            next.read_exact(&mut status).await.expect("a status");
+            assert_eq!(&status[9..], b"200");
+        }
+    });
+    let mut piece = vec![0; TAKEN];
+    while !is_served.is_finished() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for stream in &mut readers {
+            // Until it is cut off.
+            let _ = stream.read_exact(&mut piece).await;
+        }
+    }
+    (&mut is_served).await.expect("the next one");
+    assert!(begun.elapsed() >= LIST_TIME, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

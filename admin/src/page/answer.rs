@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use serde_json::{Value, json};
 use zoolet_proto::ErrorCode;
 
-use crate::http::HttpResponse;
+use crate::http::{HttpResponse, ListPermits};
 
 const JSON: &str = "application/json; charset=utf-8";
 
@@ -48,6 +48,11 @@ impl ApiError {
     /// The server has stopped, or its log has failed.
     pub(super) fn stopped() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "Stopped", "the server has stopped")
+    }
+
+    /// Others read what takes as much memory.
+    pub(super) fn busy() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "Busy", ListPermits::NONE)
     }
 
     /// What the server refuses, as it would refuse a client.

@@ -20,7 +20,7 @@ use zoolet_server::Observer;
 
 use self::answer::{ApiError, ApiResult};
 use self::visible::Reader;
-use crate::http::{HttpBody, HttpRequest, HttpResponse};
+use crate::http::{HttpBody, HttpRequest, HttpResponse, ListPermits};
 
 /// Where the API is.
 const API: &str = "/api/";
@@ -30,12 +30,13 @@ const API: &str = "/api/";
 pub(crate) struct Page {
     observer: Observer,
     is_writable: bool,
+    lists: ListPermits,
 }
 
 impl Page {
     /// The page of a server, which may change znodes if it is writable.
-    pub(crate) fn new(observer: Observer, is_writable: bool) -> Self {
-        Self { observer, is_writable }
+    pub(crate) fn new(observer: Observer, is_writable: bool, lists: ListPermits) -> Self {
+        Self { observer, is_writable, lists }
     }
 
     /// Whether it answers this path.
@@ -45,14 +46,22 @@ impl Page {
 
     /// The answer to a request for one of its paths.
     pub(crate) async fn respond(&self, request: &HttpRequest, body: &mut HttpBody) -> HttpResponse {
-        let answer = match guard::host(request) {
-            Err(refusal) => Err(refusal),
-            Ok(()) => match request.path.strip_prefix(API) {
-                Some(name) => self.call(name, request, body).await.map(|answer| answer::response(&answer)),
-                None => assets::find(&request.path).ok_or_else(ApiError::not_found),
-            },
-        };
+        let answer = self.answer(request, body).await;
         guard::protected(answer.unwrap_or_else(ApiError::into_response))
+    }
+
+    async fn answer(&self, request: &HttpRequest, body: &mut HttpBody) -> ApiResult<HttpResponse> {
+        guard::host(request)?;
+        let Some(name) = request.path.strip_prefix(API) else {
+            return assets::find(&request.path).ok_or_else(ApiError::not_found);
+        };
+        // Tens of thousands of paths are looked at, and thousands are sent.
+        let permit = match name {
+            "locks" => Some(self.lists.take().await.ok_or_else(ApiError::busy)?),
+            _ => None,
+        };
+        let answer = answer::response(&self.call(name, request, body).await?);
+        Ok(answer.holding(permit, request))
     }
 
     async fn call(&self, name: &str, request: &HttpRequest, body: &mut HttpBody) -> ApiResult {
