@@ -63,6 +63,9 @@ pub enum SnapshotError {
     /// The server has stopped.
     #[error("the server has stopped")]
     Stopped,
+    /// Another snapshot is being taken, or one restored, and that has not ended within ten seconds.
+    #[error("another snapshot is being taken or restored")]
+    Busy,
     /// The disk refuses.
     #[error(transparent)]
     Storage(Arc<StorageError>),

@@ -9,7 +9,7 @@ use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use tempfile::TempDir;
 use tokio::time::Instant;
-use zoolet_server::{Observer, RestoreError, TakenSnapshot};
+use zoolet_server::{Observer, RestoreError, SnapshotError, TakenSnapshot};
 
 use super::json::JsonWriter;
 use super::limiter::RateLimiter;
@@ -49,7 +49,10 @@ impl Transfers {
             Err(error) => {
                 self.observer.count_admin(|counts| counts.snapshot_errors += 1);
                 tracing::warn!(%error, "cannot take a snapshot");
-                return Err(failed(&*error));
+                return Err(match error.downcast_ref() {
+                    Some(SnapshotError::Busy) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+                    _ => failed(&*error),
+                });
             }
         };
         tracing::info!(peer = %request.client.addr, zxid = %taken.zxid(), bytes = taken.size(), "snapshot taken");

@@ -161,6 +161,22 @@ async fn a_snapshot_is_restored_in_another_server() {
 }
 
 #[tokio::test]
+async fn snapshots_are_taken_and_restored_while_another_one_arrives() {
+    let pair = start().await;
+    let head =
+        format!("POST /commands/restore HTTP/1.1\r\nHost: localhost\r\n{USER}Content-Length: 9\r\n\r\nZKSN");
+    let mut slow = TcpStream::connect(pair.admin.addr()).await.expect("a connection");
+    slow.write_all(head.as_bytes()).await.expect("sent");
+    let whole = snapshot(&pair, USER).await;
+    assert_eq!(whole.status, 200);
+    assert_eq!(restore(&pair, &whole.body).await.status, 200);
+    slow.write_all(b"xxxxx").await.expect("sent");
+    let mut status = [0; 12];
+    slow.read_exact(&mut status).await.expect("an answer");
+    assert_eq!(&status, b"HTTP/1.1 500");
+}
+
+#[tokio::test]
 async fn what_is_no_snapshot_is_refused_and_changes_nothing() {
     let pair = start().await;
     let mut client = pair.client().await;

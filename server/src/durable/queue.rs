@@ -27,7 +27,7 @@ pub(crate) struct RestoredState {
     /// That of the new tree; its zxid is in no log.
     pub(crate) header: SnapshotHeader,
     pub(crate) sessions: Vec<(SessionId, i32)>,
-    /// The guard of [`Shared::backup`](crate::shared::Shared::backup), for which the next one waits: both have a spool of the same name.
+    /// The guard of [`Shared::backup`](crate::shared::Shared::backup), for which the next one waits.
     pub(crate) _turn: OwnedMutexGuard<()>,
 }
 

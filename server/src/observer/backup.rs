@@ -1,14 +1,16 @@
 //! Snapshots to take away, and to go on from.
 //!
-//! One of either is under way at a time. Files are as large as the state; memory is bounded, but for the tree that a restore builds
-//! before it takes the place of the other one.
+//! One of either is under way at a time. A restore is from when its snapshot is complete, so nobody waits for a peer. Files are as large
+//! as the state; memory is bounded, but for the tree that a restore builds before it takes the place of the other one.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::OwnedMutexGuard;
+use tokio::time::timeout;
 use zoolet_proto::Zxid;
 use zoolet_server_core::Tree;
 use zoolet_storage::disk::{Disk, DiskFile, RealDisk};
@@ -21,6 +23,9 @@ use crate::shared::Shared;
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
+
+/// How long a snapshot waits for another one or for a restore. Who has gone meanwhile thus keeps no place for longer.
+const BUSY: Duration = Duration::from_secs(10);
 
 /// A snapshot that can be read.
 #[derive(Debug)]
@@ -38,12 +43,8 @@ pub struct StateRestore {
     observer: Observer,
     disk: Arc<dyn Disk>,
     /// Taken while it is written to.
-    spool: Option<OwnSpool>,
+    spool: Option<SnapshotSpool>,
 }
-
-/// A file that arrives, and the turn to have one. They end together, in this order: the work on a file goes on when a future is
-/// dropped, and the next one has the same name.
-type OwnSpool = (SnapshotSpool, OwnedMutexGuard<()>);
 
 /// Why the state was not restored.
 #[derive(Debug, thiserror::Error)]
@@ -66,12 +67,13 @@ impl Observer {
     /// when this returns on a system that keeps open files.
     ///
     /// # Errors
-    /// As `Server::snapshot`, but for servers in memory.
+    /// As `Server::snapshot`, but for servers in memory; [`SnapshotError::Busy`].
     /// # Cancel safety
     /// The snapshot may be written even if the future is dropped; the next one waits for that.
     pub async fn take_snapshot(&self, spool: &Path) -> Result<TakenSnapshot, SnapshotError> {
         let shared = self.shared().ok_or(SnapshotError::Stopped)?;
-        let turn = Arc::clone(&shared.backup).lock_owned().await;
+        let turn = timeout(BUSY, Arc::clone(&shared.backup).lock_owned()).await;
+        let turn = turn.map_err(|_| SnapshotError::Busy)?;
         let storage = |error| SnapshotError::Storage(Arc::new(error));
         let (disk, dir, zxid, _turn) = match shared.log_and_disk() {
             Some((log, disk)) => {
@@ -110,14 +112,12 @@ impl Observer {
         if shared.replicas > 1 {
             return Err(RestoreError::Refused("an ensemble cannot be restored".to_owned()));
         }
-        let turn = Arc::clone(&shared.backup).lock_owned().await;
         let (disk, dir) = match shared.log_and_disk() {
             Some((log, disk)) => (disk, log.options.snapshot_dir()),
             None => (Arc::new(RealDisk) as Arc<dyn Disk>, spool.to_owned()),
         };
         let creates = Arc::clone(&disk);
-        let create = move || SnapshotSpool::create(creates, &dir).map(|spool| (spool, turn));
-        let created = run_on_disk(&*disk, create).await?;
+        let created = run_on_disk(&*disk, move || SnapshotSpool::create(creates, &dir)).await?;
         Ok(StateRestore { observer: self.clone(), disk, spool: Some(created) })
     }
 }
@@ -163,7 +163,7 @@ impl StateRestore {
     /// If they cannot be written. Nothing more is taken then.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), RestoreError> {
         let Some(mut spool) = self.spool.take() else { return Err(lost()) };
-        let write = move || spool.0.write(&bytes).map(|()| spool);
+        let write = move || spool.write(&bytes).map(|()| spool);
         self.spool = Some(run_on_disk(&*self.disk, write).await?);
         Ok(())
     }
@@ -186,15 +186,17 @@ impl StateRestore {
     pub async fn finish(mut self) -> Result<Zxid, RestoreError> {
         let spool = self.spool.take().ok_or_else(lost)?;
         let shared = self.observer.shared().ok_or(RestoreError::Stopped)?;
+        // Without a limit: what was sent would be lost, and all that is waited for is this server's own work.
+        let turn = Arc::clone(&shared.backup).lock_owned().await;
         let digests = shared.log.as_ref().is_some_and(|log| log.options.digests);
-        let loaded =
-            run_on_disk(&*self.disk, move || spool.0.load(digests).map(|state| (state, spool))).await;
-        let (state, spool) = loaded.map_err(|error| match error {
+        // The turn goes with the work, which goes on if this future is dropped: only one tree more is in memory.
+        let load = move || spool.load(digests).map(|state| (state, spool, turn));
+        let (state, spool, turn) = run_on_disk(&*self.disk, load).await.map_err(|error| match error {
             StorageError::Damaged(damage) => RestoreError::Refused(damage.reason),
             error => RestoreError::Storage(error),
         })?;
         let zxid = state.zxid;
-        let former = restore(&shared, state, spool)?;
+        let former = restore(&shared, state, spool, turn)?;
         // It may have millions of znodes.
         run_on_disk(&*self.disk, move || drop(former)).await;
         if shared.is_durable().await { Ok(zxid) } else { Err(RestoreError::Stopped) }
@@ -202,7 +204,12 @@ impl StateRestore {
 }
 
 /// Replaces the state, in a turn. Returns the former tree.
-fn restore(shared: &Shared, state: SpooledState, (spool, turn): OwnSpool) -> Result<Tree, RestoreError> {
+fn restore(
+    shared: &Shared,
+    state: SpooledState,
+    spool: SnapshotSpool,
+    turn: OwnedMutexGuard<()>,
+) -> Result<Tree, RestoreError> {
     let keeps_epoch = shared.log.as_ref().is_some_and(|log| log.keeps_epoch);
     let shows = state.shows;
     let restored = shared.turns.act(|engine, now| {
@@ -296,14 +303,41 @@ mod tests {
             drop_at_work(&server, observer.take_snapshot(&dir)).await;
             let taken = observer.take_snapshot(&dir).await.expect("a snapshot");
             assert!(is_free(&server), "it is on disk");
-            drop_at_work(&server, observer.begin_restore(&dir)).await;
-            let mut restore = observer.begin_restore(&dir).await.expect("a file");
-            drop_at_work(&server, async move { restore.write(Bytes::from("bytes")).await }).await;
             let restore = observer.begin_restore(&dir).await.expect("a file");
             drop_at_work(&server, restore.finish()).await;
             drop(taken);
             std::fs::remove_dir_all(dir).expect("a directory");
         });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn snapshots_that_arrive_keep_neither_another_one_nor_those_that_are_taken_waiting() {
+        let settings = with_disk(Server::builder().data_dir("/data"), Arc::new(SimulatedDisk::new(1)));
+        let server = settings.start().await.expect("a server");
+        let (observer, nowhere) = (server.observer(), Path::new("/nowhere"));
+        let mut slow = observer.begin_restore(nowhere).await.expect("a file");
+        slow.write(Bytes::from("ZK")).await.expect("a place for it");
+        let mut taken = observer.take_snapshot(nowhere).await.expect("a snapshot");
+        let mut restore =
+            timeout(BUSY, observer.begin_restore(nowhere)).await.expect("at once").expect("a file");
+        while let Some(piece) = taken.read().await.expect("a piece") {
+            restore.write(piece).await.expect("a place for it");
+        }
+        restore.finish().await.expect("a whole snapshot");
+        slow.write(Bytes::from("SN")).await.expect("a place for it");
+        let refused = slow.finish().await.expect_err("a part");
+        assert!(matches!(refused, RestoreError::Refused(_)), "{refused:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_for_a_snapshot_learns_after_ten_seconds_that_another_one_is_under_way() {
+        let server = Server::builder().start().await.expect("a server");
+        let _turn = server.shared.backup.lock().await;
+        let begun = tokio::time::Instant::now();
+        let asked = timeout(2 * BUSY, server.observer().take_snapshot(Path::new("/nowhere"))).await;
+        let refused = asked.expect("an answer").expect_err("no snapshot");
+        assert!(matches!(refused, SnapshotError::Busy), "{refused:?}");
+        assert_eq!(begun.elapsed(), BUSY);
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{SnapshotHeader, Tree, TreeLoader};
@@ -12,8 +13,8 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::{Damage, StorageError};
 use crate::options::Compression;
 
-/// Servers remove files with such a name when they start.
-const NAME: &str = ".zoolet-restore.tmp";
+/// The number of the next file, so that each of this process has its own name.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// No zxid of a snapshot may be greater: the server counts on after it.
 const GREATEST: Zxid = Zxid(i64::MAX >> 1);
@@ -41,12 +42,12 @@ pub struct SpooledState {
 }
 
 impl SnapshotSpool {
-    /// Creates the file in a directory, where at most one is at a time.
+    /// Creates the file in a directory, with a name of its own. Servers remove what is left of such files when they start.
     ///
     /// # Errors
     /// If it cannot be created.
     pub fn create(disk: Arc<dyn Disk>, dir: &Path) -> Result<Self, StorageError> {
-        let path = dir.join(NAME);
+        let path = dir.join(format!(".zoolet-restore-{}.tmp", NEXT.fetch_add(1, Relaxed)));
         let file = disk.create(&path).map_err(StorageError::io("create", &path))?;
         Ok(Self { temporary: TemporaryFile { disk, path, is_there: true }, file, len: 0 })
     }
