@@ -13,7 +13,7 @@ use zoolet_proto::records::{ConnectResponse, SaslToken};
 use zoolet_proto::{Jute as _, ReplyHeader, Request, Xid, digest_md5, frame, jute};
 
 #[cfg(feature = "tls")]
-use zoolet_tls::{ClientTls, LiveTls, Store};
+use zoolet_tls::{ClientTls, LiveTls};
 
 use crate::failure::Failure;
 use crate::output::warn;
@@ -71,13 +71,19 @@ impl Route {
     }
 }
 
-/// The server that a port forwards to.
-struct Target {
-    server: String,
+/// What servers ask for, as the files have it.
+#[derive(Clone)]
+struct ServerAccess {
     #[cfg(feature = "tls")]
     tls: Option<Arc<LiveTls<ClientTls>>>,
     /// User and password.
     sasl: Option<(String, String)>,
+}
+
+/// The server that a port forwards to.
+struct Target {
+    server: String,
+    access: ServerAccess,
     /// Whether to warn when it is not reached, the first time.
     warns: bool,
     warned: Once,
@@ -124,27 +130,47 @@ impl RelayArguments {
         text
     }
 
-    /// Finds out how servers are reached.
+    /// Finds out how servers are reached; `warns` is whether to warn the first time that one is not.
     pub(crate) async fn routes(&self, servers: &[String], warns: bool) -> Result<Vec<Route>, Failure> {
+        // Once for all servers: it may derive a key from a password, which takes a while.
+        let access = self.access().await?;
         let mut routes = Vec::new();
         for server in servers {
-            routes.push(self.route(server, warns).await?);
+            routes.push(access.route(server, warns).await?);
         }
         Ok(routes)
     }
 
-    /// Finds out how a server is reached; `warns` is whether to warn the first time that it is not.
+    /// The same for one server.
     pub(crate) async fn route(&self, server: &str, warns: bool) -> Result<Route, Failure> {
-        let sasl = match &self.sasl {
-            Some((user, file)) => Some((user.clone(), password(file)?)),
-            None => None,
-        };
+        self.access().await?.route(server, warns).await
+    }
+
+    /// Reads the files.
+    async fn access(&self) -> Result<ServerAccess, Failure> {
         #[cfg(feature = "tls")]
-        let tls = self.tls()?;
+        let [ca, identity, password_file] =
+            [&self.tls_ca, &self.tls_identity, &self.tls_password_file].map(Option::as_deref);
+        Ok(ServerAccess {
+            // Each of the flags asks for it.
+            #[cfg(feature = "tls")]
+            tls: match ClientTls::of_files(ca, identity, password_file)? {
+                None if !self.tls => None,
+                settings => Some(LiveTls::open(settings.unwrap_or_default()).await?),
+            },
+            sasl: match &self.sasl {
+                Some((user, file)) => Some((user.clone(), password(file)?)),
+                None => None,
+            },
+        })
+    }
+}
+
+impl ServerAccess {
+    async fn route(&self, server: &str, warns: bool) -> Result<Route, Failure> {
+        let is_plain = self.sasl.is_none();
         #[cfg(feature = "tls")]
-        let is_plain = tls.is_none() && sasl.is_none();
-        #[cfg(not(feature = "tls"))]
-        let is_plain = sasl.is_none();
+        let is_plain = is_plain && self.tls.is_none();
         if is_plain {
             return Ok(Route { address: server.to_owned(), target: None });
         }
@@ -153,9 +179,7 @@ impl RelayArguments {
         let address = listener.local_addr().map_err(failed)?;
         let target = Arc::new(Target {
             server: server.to_owned(),
-            #[cfg(feature = "tls")]
-            tls,
-            sasl,
+            access: self.clone(),
             warns,
             warned: Once::new(),
             failure: Mutex::new(None),
@@ -167,27 +191,6 @@ impl RelayArguments {
             }
         });
         Ok(route)
-    }
-
-    #[cfg(feature = "tls")]
-    fn tls(&self) -> Result<Option<Arc<LiveTls<ClientTls>>>, Failure> {
-        // No flag of TLS is ignored: each asks for it.
-        let files = [&self.tls_ca, &self.tls_identity, &self.tls_password_file];
-        if !self.tls && files.iter().all(|file| file.is_none()) {
-            return Ok(None);
-        }
-        let store = |file: &PathBuf| match &self.tls_password_file {
-            Some(password) => Store::file(file).password_file(password),
-            None => Store::file(file),
-        };
-        let mut settings = ClientTls::new();
-        if let Some(file) = &self.tls_ca {
-            settings = settings.trust_store(store(file));
-        }
-        if let Some(file) = &self.tls_identity {
-            settings = settings.key_store(store(file));
-        }
-        Ok(Some(LiveTls::load(settings)?))
     }
 }
 
@@ -211,7 +214,7 @@ impl Target {
     async fn try_relay(&self, client: &mut TcpStream) -> io::Result<()> {
         let mut server = self.connect().await?;
         client.set_nodelay(true)?;
-        if let Some((user, password)) = &self.sasl {
+        if let Some((user, password)) = &self.access.sasl {
             if !shake_hands(client, &mut server, user, password).await? {
                 return server.shutdown().await;
             }
@@ -227,12 +230,9 @@ impl Target {
         let server = TcpStream::connect(&self.server).await?;
         server.set_nodelay(true)?;
         #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
+        if let Some(tls) = &self.access.tls {
             let host = self.server.rsplit_once(':').map_or(&*self.server, |(host, _)| host);
-            let name =
-                tls.settings().name_for(Some(host.trim_matches(['[', ']']))).map_err(io::Error::other)?;
-            let connector = zoolet_tls::tokio_rustls::TlsConnector::from(tls.current().await);
-            return Ok(Box::new(connector.connect(name, server).await?));
+            return Ok(Box::new(tls.connect(Some(host.trim_matches(['[', ']'])), server).await?));
         }
         Ok(Box::new(server))
     }

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 
 use zoolet_tls::rustls::{AlertDescription, CertificateError, Error as RustlsError, InvalidMessage};
-use zoolet_tls::tokio_rustls::TlsConnector;
 use zoolet_tls::{ClientTls, LiveTls};
 
 use crate::error::Error;
@@ -28,10 +27,7 @@ pub(crate) async fn shake_hands(
     host: Option<&str>,
     stream: Box<dyn ClientStream>,
 ) -> io::Result<Box<dyn ClientStream>> {
-    let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("TLS: {error}"));
-    let name = tls.settings().name_for(host).map_err(invalid)?;
-    let connector = TlsConnector::from(tls.current().await);
-    Ok(Box::new(connector.connect(name, stream).await.map_err(explain)?))
+    Ok(Box::new(tls.connect(host, stream).await.map_err(explain)?))
 }
 
 /// An error of a connection. If it is one of TLS, with what a user can do about it: with TLS 1.3, only the first read tells a client

@@ -4,15 +4,13 @@ use std::env;
 use std::fs;
 #[cfg(feature = "tls")]
 use std::io::ErrorKind;
-#[cfg(feature = "tls")]
-use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[cfg(feature = "tls")]
 use zoolet_client::ConnectionError;
 #[cfg(feature = "tls")]
-use zoolet_client::tls::{ClientTls, Store};
+use zoolet_client::tls::{ClientTls, LiveTls};
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
 
 use crate::address::split_chroot;
@@ -112,6 +110,17 @@ impl ConnectArguments {
         })
     }
 
+    /// The same for servers beside those of the flags: these may be a name whose stores alone need the password.
+    pub(crate) fn elsewhere(&self, address: &str) -> ShellResult<Self> {
+        let place = self.at(address)?;
+        #[cfg(feature = "tls")]
+        let place = match (&place.tls.tls_ca, &place.tls.tls_identity) {
+            (None, None) => Self { tls: TlsArguments { tls_password_file: None, ..place.tls }, ..place },
+            _ => place,
+        };
+        Ok(place)
+    }
+
     /// Opens a session.
     pub(crate) async fn connect(&self, command: &str) -> ShellResult<Connected> {
         let opened = self.options()?.connect(&*self.server).await;
@@ -135,7 +144,7 @@ impl ConnectArguments {
             OtherServers::SameWithoutChroot => {
                 Ok(Self { server: split_chroot(&here.server).0.to_owned(), ..here.clone() })
             }
-            OtherServers::Read(address) | OtherServers::Write(address) => self.at(address),
+            OtherServers::Read(address) | OtherServers::Write(address) => self.elsewhere(address),
         };
         let place = place.map_err(invalid)?;
         if place.read_only && matches!(servers, OtherServers::Write(_)) {
@@ -170,11 +179,13 @@ impl ConnectArguments {
 
     /// How four-letter words reach the servers.
     pub(crate) async fn dial(&self) -> ShellResult<Dial> {
-        #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls.settings(&self.server)? {
-            return Dial::by_tls(tls).await;
-        }
-        Ok(Dial::default())
+        Ok(Dial {
+            #[cfg(feature = "tls")]
+            tls: match self.tls.settings(&self.server)? {
+                Some(settings) => Some(LiveTls::open(settings).await?),
+                None => None,
+            },
+        })
     }
 }
 
@@ -190,42 +201,26 @@ impl TlsArguments {
         }
     }
 
-    /// Whether a server is reached by TLS.
-    fn is_used(&self, server: &str) -> bool {
-        self.tls || server.contains("+tls://") || self.tls_ca.is_some() || self.tls_identity.is_some()
-    }
-
     /// What to do with these flags if no server was reached.
     fn advice(&self, server: &str, error: &Error) -> Option<&'static str> {
         let Error::Unreachable { hosts, .. } = error else { return None };
-        let is_used = self.is_used(server);
+        let is_used = self.settings(server).is_ok_and(|tls| tls.is_some());
         hosts.iter().find_map(|host| advice_on(host, is_used))
     }
 
-    /// The settings of TLS for a server, if it is to be used.
+    /// The settings of TLS for a server, if it is to be used: each of the flags asks for it.
     ///
     /// # Errors
-    /// A file cannot be opened. What is in it is for the client to judge.
+    /// A file cannot be opened, or no store needs the password. What is in the files is for the client to judge.
     fn settings(&self, server: &str) -> ShellResult<Option<ClientTls>> {
-        if !self.is_used(server) {
-            return Ok(None);
-        }
-        for file in [&self.tls_ca, &self.tls_identity, &self.tls_password_file].into_iter().flatten() {
+        let files = [&self.tls_ca, &self.tls_identity, &self.tls_password_file].map(Option::as_deref);
+        for file in files.into_iter().flatten() {
             let opened = fs::File::open(file);
             opened.map_err(|error| ShellError::local(&format!("read {}", file.display()), &error))?;
         }
-        let store = |file: &Path| match &self.tls_password_file {
-            Some(password) => Store::file(file).password_file(password),
-            None => Store::file(file),
-        };
-        let mut tls = ClientTls::new();
-        if let Some(file) = &self.tls_ca {
-            tls = tls.trust_store(store(file));
-        }
-        if let Some(file) = &self.tls_identity {
-            tls = tls.key_store(store(file));
-        }
-        Ok(Some(tls))
+        let [ca, identity, password] = files;
+        let is_asked = self.tls || server.contains("+tls://");
+        Ok(ClientTls::of_files(ca, identity, password)?.or_else(|| is_asked.then(ClientTls::new)))
     }
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+#[cfg(feature = "tls")]
+use zoolet_client::tls::TlsError;
 use zoolet_client::{Error, ErrorCode};
 
 use crate::text::shown;
@@ -131,6 +133,13 @@ impl ShellError {
     /// Whether nobody reads the output any longer, as after `head`, so that there is nothing to report.
     pub fn is_reader_gone(&self) -> bool {
         self.is_reader_gone
+    }
+}
+
+#[cfg(feature = "tls")]
+impl From<TlsError> for ShellError {
+    fn from(error: TlsError) -> Self {
+        Self::usage(format!("TLS: {error}"))
     }
 }
 

@@ -1,16 +1,20 @@
 //! The settings of a client.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::error::{TlsError, both};
 use crate::key::resolver;
-use crate::live::TlsSettings;
+use crate::live::{LiveTls, TlsSettings};
 use crate::protocols::{CipherSuites, Protocols, provider, unusable};
 use crate::roots::{roots, system_roots};
 use crate::store::Store;
@@ -55,6 +59,24 @@ impl ClientTls {
     /// The default settings.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The default settings with the files that the flags `--tls-ca`, `--tls-identity` and `--tls-password-file` of `zoolet` name;
+    /// `None` if there are no files.
+    ///
+    /// # Errors
+    /// If there is a password, and no store that may need it.
+    pub fn of_files(
+        ca: Option<&Path>,
+        identity: Option<&Path>,
+        password_file: Option<&Path>,
+    ) -> Result<Option<Self>, TlsError> {
+        if ca.is_none() && identity.is_none() {
+            let unused = "--tls-password-file is used by no store; set --tls-ca or --tls-identity";
+            return password_file.map_or(Ok(None), |_| Err(TlsError::new(unused)));
+        }
+        let store = |file| password_file.into_iter().fold(Store::file(file), Store::password_file);
+        Ok(Some(Self { trust_store: ca.map(store), key_store: identity.map(store), ..Self::default() }))
     }
 
     /// The authorities whose certificates of servers are accepted, instead of those of the system. A certificate in the store is
@@ -120,6 +142,22 @@ impl ClientTls {
         let inner = builder.build().map_err(|error| TlsError::new(error.to_string()))?;
         let themselves = TrustedThemselves(trusted);
         Ok(ServerCertificates { inner, themselves, provider: Arc::clone(provider) })
+    }
+}
+
+impl LiveTls<ClientTls> {
+    /// Shakes hands with a server at this host, or with one whose name is in the settings.
+    ///
+    /// # Errors
+    /// `InvalidInput` if there is no valid name to verify; otherwise that of the handshake.
+    pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
+        self: &Arc<Self>,
+        host: Option<&str>,
+        stream: S,
+    ) -> io::Result<TlsStream<S>> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let name = self.settings().name_for(host).map_err(invalid)?;
+        TlsConnector::from(self.current().await).connect(name, stream).await
     }
 }
 

@@ -76,3 +76,24 @@ async fn what_keeps_it_from_a_server_is_a_line() {
     assert!(missing.err.contains("TLS: none.pem: cannot be read"), "{}", missing.err);
     server.shutdown().await;
 }
+
+#[test]
+fn a_password_file_that_no_store_uses_is_a_mistake_of_every_command() {
+    let mistake = "zoolet: TLS: --tls-password-file is used by no store; set --tls-ca or --tls-identity\n";
+    let temp = TempDir::new().unwrap();
+    let file = temp.path().join("password");
+    std::fs::write(&file, "changeit").unwrap();
+    let file = file.to_str().unwrap();
+    for command in [
+        &["health", "127.0.0.1:1"][..],
+        &["wait", "127.0.0.1:1", "--timeout", "100ms"],
+        &["conform", "127.0.0.1:1"],
+        &["get", "/", "--server", "127.0.0.1:1", "--timeout", "100ms"],
+        &["words", "--server", "127.0.0.1:1"],
+    ] {
+        for tls in [&[][..], &["--tls"]] {
+            let ran = run(&[command, tls, &["--tls-password-file", file]].concat());
+            assert_eq!((ran.code, &*ran.err), (Some(2), mistake), "{command:?} {tls:?}");
+        }
+    }
+}

@@ -136,10 +136,17 @@ fn a_cluster_by_name_has_its_files_of_tls() {
     let mut file = format!("prod = {}\n", secured.server.tls_addrs[0]);
     file.extend(settings.map(|(setting, name)| format!("prod.{setting} = {}\n", secured.path(name))));
     fs::create_dir(secured.path("zoolet")).unwrap();
-    fs::write(secured.path("zoolet/clusters"), file).unwrap();
+    fs::write(secured.path("zoolet/clusters"), &file).unwrap();
     let mut command = shell_command("@prod", &["create", "/a"]);
     let output = command.env("XDG_CONFIG_HOME", secured.folder.path()).output().unwrap();
     assert_eq!(ended(output), (0, "/a\n".to_owned(), String::new()));
+    // A password that its stores alone need is no mistake about the servers that have none.
+    let plain = Running::start(&["--bind", "127.0.0.1:0"]);
+    fs::write(secured.path("zoolet/clusters"), file.lines().take(3).collect::<Vec<_>>().join("\n")).unwrap();
+    let flags = ["--to-server", &plain.addrs[0], "--tls-password-file", &secured.path("password")];
+    let mut command = shell_command("@prod", &[&["diff", "/a", "/"], &flags[..]].concat());
+    let output = command.env("XDG_CONFIG_HOME", secured.folder.path()).output().unwrap();
+    assert_eq!(ended(output), (0, String::new(), String::new()));
 }
 
 #[test]

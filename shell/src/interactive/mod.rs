@@ -139,7 +139,7 @@ async fn connect(
     address: Option<String>,
 ) -> ShellResult<Connected> {
     let there = match address {
-        Some(address) => flags.at(&address)?,
+        Some(address) => flags.elsewhere(&address)?,
         None => servers.borrow().clone(),
     };
     let connected = there.connect("connect").await?;
