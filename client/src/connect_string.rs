@@ -2,11 +2,10 @@
 
 use std::net::Ipv6Addr;
 
+use zoolet_proto::ConnectStringParts;
+
 use crate::error::Error;
 use crate::transport::Host;
-
-/// The port of a host without one.
-const DEFAULT_PORT: u16 = 2181;
 
 /// The parts of a connect string.
 pub(crate) struct ConnectString<'s> {
@@ -40,31 +39,29 @@ pub(crate) fn parse(text: &str) -> Result<ConnectString<'_>, Error> {
     // What is before an @ may be a password that somebody has put there.
     let shown = text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, rest)| format!("...@{rest}"));
     let invalid = |reason: String| Error::InvalidTarget(format!("{shown:?}: {reason}"));
-    let (scheme, rest) = text.split_once("://").unwrap_or(("zk", text));
+    let parts = ConnectStringParts::split(text);
+    let scheme = parts.scheme.unwrap_or("zk");
     let (base, tls) = scheme.strip_suffix("+tls").map_or((scheme, false), |base| (base, true));
     if !matches!(base, "zk" | "dns-srv") {
         return Err(invalid(
             "a connect string begins with its hosts, or with \"zk://\", \"zk+tls://\", \"dns-srv://\" or \"dns-srv+tls://\"".to_owned(),
         ));
     }
-    if rest.contains("://") {
+    if text.matches("://").count() > 1 {
         return Err(invalid("the scheme stands once, before the first host".to_owned()));
     }
-    let (hosts, chroot) = split_chroot(rest);
-    let (user, hosts) = split_user(hosts).map_err(invalid)?;
+    let user = parts.user.map(parse_user).transpose().map_err(invalid)?;
     let hosts = match base {
-        "dns-srv" => TargetHosts::Srv(parse_srv_name(hosts.trim()).map_err(invalid)?),
-        _ => TargetHosts::Named(parse_hosts(hosts, chroot).map_err(|reason| {
+        "dns-srv" => TargetHosts::Srv(parse_srv_name(parts.hosts.trim()).map_err(invalid)?),
+        _ => TargetHosts::Named(parse_hosts(parts).map_err(|reason| {
             // A password may have a slash, and what is before it is not repeated either.
-            invalid(if chroot.contains('@') { NO_PASSWORD.to_owned() } else { reason })
+            invalid(if parts.chroot.contains('@') { NO_PASSWORD.to_owned() } else { reason })
         })?),
     };
-    Ok(ConnectString { security: TargetSecurity { tls, user }, hosts, chroot })
+    Ok(ConnectString { security: TargetSecurity { tls, user }, hosts, chroot: parts.chroot })
 }
 
-/// The user before the hosts, and the hosts.
-fn split_user(hosts: &str) -> Result<(Option<String>, &str), String> {
-    let Some((user, hosts)) = hosts.rsplit_once('@') else { return Ok((None, hosts)) };
+fn parse_user(user: &str) -> Result<String, String> {
     if user.contains(',') {
         return Err(
             "the user stands once, before the first host, as in \"alice@zk1:2181,zk2:2181\"".to_owned()
@@ -76,26 +73,19 @@ fn split_user(hosts: &str) -> Result<(Option<String>, &str), String> {
     if user.trim().is_empty() {
         return Err("before the \"@\" stands a user, as in \"alice@zk1:2181\"".to_owned());
     }
-    Ok((Some(user.trim().to_owned()), hosts))
+    Ok(user.trim().to_owned())
 }
 
 /// At least one host.
-fn parse_hosts(hosts: &str, chroot: &str) -> Result<Vec<Host>, String> {
-    if chroot.contains(',') {
-        return Err(chroot_in_the_middle(&format!("{hosts}{chroot}")));
+fn parse_hosts(parts: ConnectStringParts<'_>) -> Result<Vec<Host>, String> {
+    if parts.chroot.contains(',') {
+        return Err(chroot_in_the_middle(&format!("{}{}", parts.hosts, parts.chroot)));
     }
-    // Empty entries are skipped, as by Java: templates leave a comma at the end.
-    let hosts = hosts.split(',').map(str::trim).filter(|host| !host.is_empty());
-    let hosts: Vec<Host> = hosts.map(parse_host).collect::<Result<_, _>>()?;
+    let hosts: Vec<Host> = parts.each_host().map(parse_host).collect::<Result<_, _>>()?;
     if hosts.is_empty() {
         return Err("it names no host".to_owned());
     }
     Ok(hosts)
-}
-
-/// What is before the chroot, and the chroot; empty if there is none.
-fn split_chroot(text: &str) -> (&str, &str) {
-    text.split_at(text.find('/').unwrap_or(text.len()))
 }
 
 fn parse_srv_name(name: &str) -> Result<&str, String> {
@@ -112,7 +102,8 @@ fn parse_srv_name(name: &str) -> Result<&str, String> {
 
 /// A chroot after a host that is not the last. What follows the comma would be a part of the path, as it may be.
 fn chroot_in_the_middle(text: &str) -> String {
-    let (mut hosts, mut chroots): (Vec<_>, Vec<_>) = text.split(',').map(split_chroot).unzip();
+    let parts = text.split(',').map(ConnectStringParts::split);
+    let (mut hosts, mut chroots): (Vec<_>, Vec<_>) = parts.map(|parts| (parts.hosts, parts.chroot)).unzip();
     hosts.retain(|host| !host.trim().is_empty());
     chroots.retain(|chroot| !chroot.is_empty());
     chroots.dedup();
@@ -155,7 +146,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
     }
     let port = match port.strip_prefix(':') {
         Some(port) => port.parse().map_err(|_| format!("{text:?} has no valid port"))?,
-        None if port.is_empty() => DEFAULT_PORT,
+        None if port.is_empty() => ConnectStringParts::DEFAULT_PORT,
         None => return Err(format!("{text:?} is not a host and port")),
     };
     Ok(Host::new(name, port))
@@ -182,6 +173,7 @@ mod tests {
         assert_eq!(hosts("a:1, b/app/x"), (vec![one("a", 1), one("b", 2181)], "/app/x".to_owned()));
         assert_eq!(hosts("a:1,,b,"), (vec![one("a", 1), one("b", 2181)], String::new()));
         assert_eq!(hosts(" ,a:1, /app"), (vec![one("a", 1)], "/app".to_owned()));
+        assert_eq!(hosts("a:1/b://c"), (vec![one("a", 1)], "/b://c".to_owned()));
         assert_eq!(hosts("[::1]:7,[fe80::1]"), (vec![one("::1", 7), one("fe80::1", 2181)], String::new()));
     }
 

@@ -12,8 +12,10 @@ use zoolet_client::ConnectionError;
 #[cfg(feature = "tls")]
 use zoolet_client::tls::{ClientTls, LiveTls};
 use zoolet_client::{Client, ConnectOptions, Error, Sessions};
+#[cfg(feature = "tls")]
+use zoolet_proto::ConnectStringParts;
 
-use crate::address::split_chroot;
+use crate::address::chroot;
 use crate::clusters::{NamedCluster, named_cluster};
 use crate::dial::Dial;
 use crate::failure::{ShellError, ShellResult};
@@ -142,7 +144,8 @@ impl ConnectArguments {
         let place = match servers {
             OtherServers::Same => Ok(here.clone()),
             OtherServers::SameWithoutChroot => {
-                Ok(Self { server: split_chroot(&here.server).0.to_owned(), ..here.clone() })
+                let server = here.server.strip_suffix(chroot(&here.server)).unwrap_or_default().to_owned();
+                Ok(Self { server, ..here.clone() })
             }
             OtherServers::Read(address) | OtherServers::Write(address) => self.elsewhere(address),
         };
@@ -219,7 +222,8 @@ impl TlsArguments {
             opened.map_err(|error| ShellError::local(&format!("read {}", file.display()), &error))?;
         }
         let [ca, identity, password] = files;
-        let is_asked = self.tls || server.contains("+tls://");
+        let scheme = ConnectStringParts::split(server).scheme;
+        let is_asked = self.tls || scheme.is_some_and(|scheme| scheme.ends_with("+tls"));
         Ok(ClientTls::of_files(ca, identity, password)?.or_else(|| is_asked.then(ClientTls::new)))
     }
 }

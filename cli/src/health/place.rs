@@ -2,6 +2,7 @@
 
 use std::env;
 
+use zoolet_proto::ConnectStringParts;
 use zoolet_server::ServerBuilder;
 #[cfg(feature = "shell")]
 use zoolet_shell::NamedCluster;
@@ -13,8 +14,6 @@ use crate::text::quoted;
 /// Has the servers if no argument names any.
 const VARIABLE: &str = "ZOOKEEPER";
 const DEFAULT: &str = "127.0.0.1:2181";
-/// The port of a server of the variable that is written without one.
-const DEFAULT_PORT: &str = "2181";
 
 /// Servers, and the znode that is `/` there.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,9 +52,9 @@ impl Place {
     }
 
     fn parse(address: &str) -> Result<Self, Failure> {
-        let (scheme, hosts, chroot) = parts(address);
-        let hosts: Vec<_> =
-            hosts.split(',').map(str::trim).filter(|host| !host.is_empty()).map(with_port).collect();
+        // Who authenticates is for the flags to say.
+        let parts = ConnectStringParts::split(address);
+        let (scheme, hosts) = (parts.scheme.unwrap_or("zk"), parts.addresses());
         let is_known = scheme == "zk" || cfg!(feature = "tls") && scheme == "zk+tls";
         // A build without the shell knows no names of clusters.
         let is_name = address.starts_with('@');
@@ -66,10 +65,9 @@ impl Place {
         {
             return Err(Failure::Servers { address: quoted(address) });
         }
-        let chroot = chroot.trim_end_matches('/').to_owned();
         Ok(Self {
             hosts,
-            chroot,
+            chroot: parts.chroot.trim_end_matches('/').to_owned(),
             #[cfg(feature = "tls")]
             is_tls: scheme == "zk+tls",
             #[cfg(feature = "shell")]
@@ -78,22 +76,9 @@ impl Place {
     }
 }
 
-/// The scheme, the servers and the chroot. Who authenticates is for the flags to say.
-fn parts(address: &str) -> (&str, &str, &str) {
-    let (scheme, rest) = address.split_once("://").unwrap_or(("zk", address));
-    let (hosts, chroot) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    (scheme, hosts.rsplit_once('@').map_or(hosts, |(_, hosts)| hosts), chroot)
-}
-
-fn with_port(host: &str) -> String {
-    let name_ends = host.rfind(']').map_or(0, |at| at + 1);
-    let has_port = host.get(name_ends..).is_some_and(|rest| rest.contains(':'));
-    if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") }
-}
-
 /// An argument has the port of each server, or is the name of a cluster.
 pub(super) fn address(text: &str) -> Result<String, String> {
-    let hosts = parts(text).1;
+    let hosts = ConnectStringParts::split(text).hosts;
     match text.starts_with('@') || hosts.split(',').all(|host| ServerBuilder::is_address(host.trim())) {
         true => Ok(text.to_owned()),
         false => Err("must be a host and a port, such as 127.0.0.1:2181, or several with commas".to_owned()),

@@ -72,6 +72,10 @@ fn an_address_with_a_scheme_has_the_chroot_that_is_after_its_hosts() {
         assert_eq!(run("", &[command, "--timeout", "100ms"]).0, 2, "as without a server in any command");
     }
     assert_eq!(run("", &["ls", "/"]).0, 2);
+    for command in ["health", "words"] {
+        let (code, _, err) = run(&format!("{address}/a://b"), &[command]);
+        assert_eq!(code, 0, "what is in a chroot is no scheme: {err}");
+    }
 }
 
 #[test]

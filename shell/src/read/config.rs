@@ -2,7 +2,7 @@
 
 use zoolet_client::ErrorCode;
 
-use crate::address::split_chroot;
+use crate::address::chroot;
 use crate::failure::ShellResult;
 use crate::json;
 use crate::shell::{OtherServers, Shell};
@@ -18,7 +18,7 @@ pub struct ConfigArguments {}
 
 impl ConfigArguments {
     pub(crate) async fn run(&self, shell: &mut Shell<'_>) -> ShellResult {
-        let has_chroot = !split_chroot(&shell.server).1.is_empty();
+        let has_chroot = !chroot(&shell.server).is_empty();
         let without_chroot = has_chroot.then_some(OtherServers::SameWithoutChroot);
         let session = shell.open_if_other(without_chroot).await?;
         let read = session.client.get_data(PATH).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use zoolet_client::{ErrorCode, path};
 
-use crate::address::split_chroot;
+use crate::address::chroot;
 use crate::failure::{ExitReason, ShellResult};
 use crate::shell::Shell;
 use crate::text::shown;
@@ -65,7 +65,7 @@ fn number(text: &[u8], key: &str) -> Option<i64> {
 
 /// Quotas are outside of every chroot, and the root has none.
 fn check(shell: &Shell<'_>, path: &str) -> ShellResult {
-    let message = if !split_chroot(&shell.server).1.trim_end_matches('/').is_empty() {
+    let message = if !chroot(&shell.server).trim_end_matches('/').is_empty() {
         "quotas are outside of the chroot: give the address without it"
     } else if path == "/" {
         "the root has no quota: name a znode below it"
