@@ -3,7 +3,6 @@
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sha1::{Digest, Sha1};
-use subtle::ConstantTimeEq;
 
 use super::{KeyEntry, wrong_password};
 use crate::der::{DerReader, OCTET_STRING, OID};
@@ -48,7 +47,7 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, TlsErr
     let mut hash = Sha1::new_with_prefix(utf16(password));
     hash.update(WHITENER);
     hash.update(content);
-    if !bool::from(hash.finalize().as_slice().ct_eq(digest)) {
+    if hash.finalize().as_slice() != digest {
         return Err(wrong_password());
     }
     let mut fields = Fields(content);
@@ -137,7 +136,7 @@ fn decrypt(encrypted: &[u8], password: &str) -> Result<Vec<u8>, TlsError> {
         block.iter_mut().zip(&stream).for_each(|(byte, mask)| *byte ^= mask);
     }
     let found = Sha1::new_with_prefix(&password).chain_update(&key).finalize();
-    match bool::from(found.as_slice().ct_eq(digest)) {
+    match found.as_slice() == digest {
         true => Ok(key),
         false => Err(TlsError::new("the password of its private key is not that of the store")),
     }
