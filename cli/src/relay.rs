@@ -1,25 +1,20 @@
 //! A local port that forwards to a server by TLS and SASL: so the conformance kit and the health check, whose connections are plain
 //! ones, reach it too, byte by byte as they do any other. Whoever else connects to it on this machine has the rights of the caller.
 
+mod sasl;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
-use zoolet_proto::records::{ConnectResponse, SaslToken};
-use zoolet_proto::{Jute as _, ReplyHeader, Request, Xid, digest_md5, frame, jute};
-
 #[cfg(feature = "tls")]
 use zoolet_tls::{ClientTls, LiveTls};
 
 use crate::failure::Failure;
 use crate::output::warn;
-
-/// The longest answer to a handshake, or token, that is read.
-const MAX_ANSWER: usize = 4096;
 
 /// How a server is reached.
 #[derive(Debug, clap::Args)]
@@ -215,7 +210,7 @@ impl Target {
         let mut server = self.connect().await?;
         client.set_nodelay(true)?;
         if let Some((user, password)) = &self.access.sasl {
-            if !shake_hands(client, &mut server, user, password).await? {
+            if !sasl::shake_hands(client, &mut server, user, password).await? {
                 return server.shutdown().await;
             }
         }
@@ -236,79 +231,6 @@ impl Target {
         }
         Ok(Box::new(server))
     }
-}
-
-/// Passes on the handshake of a session, and authenticates before the client learns that it has one. What is not a handshake is only
-/// passed on. Returns whether there is more to pass on.
-async fn shake_hands(
-    client: &mut TcpStream,
-    server: &mut Box<dyn ServerStream>,
-    user: &str,
-    password: &str,
-) -> io::Result<bool> {
-    let mut length = [0; 4];
-    let mut begun = 0;
-    while begun < length.len() {
-        match client.read(&mut length[begun..]).await? {
-            0 => {
-                server.write_all(&length[..begun]).await?;
-                return Ok(false);
-            }
-            read => begun += read,
-        }
-    }
-    let Some(size) = usize::try_from(i32::from_be_bytes(length)).ok().filter(|size| *size <= MAX_ANSWER)
-    else {
-        // A four-letter word, or nonsense.
-        server.write_all(&length).await?;
-        return Ok(true);
-    };
-    let mut request = length.to_vec();
-    request.resize(length.len() + size, 0);
-    client.read_exact(&mut request[length.len()..]).await?;
-    server.write_all(&request).await?;
-    server.flush().await?;
-    let Ok(response) = read_frame(server, MAX_ANSWER).await else { return Ok(false) };
-    let opened = jute::parse::<ConnectResponse>(&response).is_ok_and(|response| !response.is_refusal());
-    if opened {
-        authenticate(server, user, password).await?;
-    }
-    let mut answer = BytesMut::new();
-    frame::put(&mut answer, |out| out.extend_from_slice(&response));
-    client.write_all(&answer).await?;
-    Ok(opened)
-}
-
-/// Two requests that the client does not know of. Their xids are those that no client begins with.
-async fn authenticate(server: &mut Box<dyn ServerStream>, user: &str, password: &str) -> io::Result<()> {
-    let challenge = ask(server, Xid(i32::MAX - 1), &[]).await?;
-    let mut random = [0; 30];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
-    let cnonce = digest_md5::nonce(random);
-    let response = digest_md5::respond(&challenge, user, password, &cnonce).map_err(io::Error::other)?;
-    let confirmation = ask(server, Xid(i32::MAX), response.token()).await?;
-    match response.is_confirmed_by(&confirmation) {
-        true => Ok(()),
-        false => Err(io::Error::other("SASL: the server does not show that it knows the password")),
-    }
-}
-
-/// Sends a token, and returns that of the answer.
-async fn ask(server: &mut Box<dyn ServerStream>, xid: Xid, token: &[u8]) -> io::Result<Vec<u8>> {
-    let mut bytes = BytesMut::new();
-    Request::Sasl(SaslToken(Some(token.to_vec().into()))).encode_frame(xid, &mut bytes);
-    server.write_all(&bytes).await?;
-    server.flush().await?;
-    let answer = read_frame(server, MAX_ANSWER)
-        .await
-        .map_err(|_| io::Error::other("SASL: the server closes the connection"))?;
-    let mut rest = &*answer;
-    let header = ReplyHeader::decode(&mut rest).map_err(io::Error::other)?;
-    if let Some(code) = header.error_code() {
-        return Err(io::Error::other(format!("SASL: the server refuses the user or the password: {code}")));
-    }
-    let SaslToken(token) = jute::parse(rest).map_err(io::Error::other)?;
-    Ok(token.unwrap_or_default().to_vec())
 }
 
 /// Reads a frame, and returns it without its length. One that is longer than `longest` is invalid data.

@@ -6,7 +6,8 @@ use std::time::Instant;
 use serde_json::json;
 use zoolet_conformance::{Difference, Fuzz, Setting};
 
-use super::{Conform, JUDGING, argument, progress, run_number, say_settings};
+use super::report::{argument, progress, say_settings};
+use super::{Conform, JUDGING, run_number};
 use crate::failure::Failure;
 use crate::json;
 use crate::kit::interrupt::Interrupt;
