@@ -226,6 +226,12 @@ impl AdminServerBuilder {
         self
     }
 
+    /// Whether `path` is one that [`command_url`](AdminServerBuilder::command_url) takes: not below `/api`, which is the page's.
+    pub fn is_command_url(path: &str) -> bool {
+        let is_path = path.starts_with('/') && !path.ends_with('/') && !path.contains(['?', '#', '%']);
+        is_path && !Page::has(&format!("{path}/"))
+    }
+
     /// Starts it in the current tokio runtime.
     ///
     /// # Errors
@@ -245,11 +251,7 @@ impl AdminServerBuilder {
             transfers,
             ..
         } = self;
-        let is_of_page = page && Page::has(&format!("{command_url}/"));
-        let is_path = command_url.starts_with('/')
-            && !command_url.ends_with('/')
-            && !command_url.contains(['?', '#', '%']);
-        if !is_path || is_of_page {
+        if !Self::is_command_url(&command_url) {
             let hint = "must be a path such as /commands, and not below /api, which is the page's";
             return Err(AdminError::Setting { setting: "command_url", value: command_url, hint });
         }

@@ -1,6 +1,7 @@
 //! Names, fields and their order, statuses, and the text itself.
 
 use serde_json::json;
+use zoolet_admin::{AdminError, AdminServer, AdminServerBuilder};
 use zoolet_server::Server;
 use zoolet_test_support::{create, ephemeral, get_data};
 
@@ -217,6 +218,19 @@ async fn a_server_that_has_stopped_is_not_served_and_keeps_nothing_alive() {
     assert_eq!(ask("mntr").await.0, 500);
     assert_eq!(ask("envi").await.1["error"], json!(null));
     admin.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_commands_have_a_path_that_is_not_the_page_s() {
+    let server = Server::builder().start().await.expect("a server");
+    for path in ["", "/", "ask", "/ask/", "/ask?a=b", "/api", "/api/ask"] {
+        let admin = AdminServer::builder(&server).bind("127.0.0.1:0").command_url(path);
+        let error = admin.start().await.expect_err(path);
+        assert!(matches!(error, AdminError::Setting { setting: "command_url", .. }), "{path}: {error}");
+    }
+    for path in ["/ask", "/apis", "/ask/api"] {
+        assert!(AdminServerBuilder::is_command_url(path), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The admin server, and the metrics.
 
+use zoolet_admin::AdminServerBuilder;
+
 use super::{ADDRESS, BOOL, SettingRow, TIME, flag, key};
 use crate::settings::put;
 use crate::settings::written::{Written, int};
@@ -78,16 +80,10 @@ pub(super) const ROWS: &[SettingRow] = &[
 ];
 
 fn path(value: Written<'_>) -> Result<String, String> {
-    let text = value.text();
-    let is_path = text.len() > 1
-        && text.starts_with('/')
-        && !text.ends_with('/')
-        && !text.contains(['?', '#', '%'])
-        && text != "/api"
-        && !text.starts_with("/api/");
-    is_path
-        .then(|| text.to_owned())
-        .ok_or_else(|| "must be a path such as /commands, and not below /api, which is the page's".to_owned())
+    match value.text() {
+        path if AdminServerBuilder::is_command_url(path) => Ok(path.to_owned()),
+        _ => Err("must be a path such as /commands, and not below /api, which is the page's".to_owned()),
+    }
 }
 
 /// Whether metrics are served.
