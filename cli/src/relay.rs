@@ -7,9 +7,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
 #[cfg(feature = "tls")]
 use zoolet_tls::{ClientTls, LiveTls};
 
@@ -74,6 +76,9 @@ struct ServerAccess {
     /// User and password.
     sasl: Option<(String, String)>,
 }
+
+/// How long a port waits after a connection that it could not accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The server that a port forwards to.
 struct Target {
@@ -181,8 +186,12 @@ impl ServerAccess {
         });
         let route = Route { address: address.to_string(), target: Some(Arc::clone(&target)) };
         tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(Arc::clone(&target).relay(client));
+            loop {
+                match listener.accept().await {
+                    Ok((client, _)) => drop(tokio::spawn(Arc::clone(&target).relay(client))),
+                    // Most often a lack of descriptors, which passes.
+                    Err(_) => sleep(ACCEPT_PAUSE).await,
+                }
             }
         });
         Ok(route)
