@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-/// Connections at a time, of all peers and of one address; one more is closed at once. A scraper and a browser need a dozen.
+/// Connections at a time, of all peers and of one address. A scraper and a browser need a dozen.
 pub(crate) const MAX_CONNECTIONS: usize = 64;
 pub(crate) const MAX_CONNECTIONS_PER_ADDRESS: usize = 32;
+
+/// One that has no request under way, and has waited for its peer for so long, gives way to one more; if there is none, that one is
+/// closed at once. Nobody needs as long for a handshake or between two requests as silent connections could keep a scraper out.
+pub(crate) const STALLED: Duration = Duration::from_secs(1);
 
 /// Bytes of a request line with its header fields, as Jetty allows. A longer one is answered 431.
 pub(crate) const MAX_HEAD: usize = 8 << 10;

@@ -115,11 +115,11 @@ async fn accept(listener: TcpListener, serving: Arc<Serving>) {
     }
 }
 
-async fn serve(serving: Arc<Serving>, stream: TcpStream, addr: SocketAddr, _slot: Slot) {
+async fn serve(serving: Arc<Serving>, stream: TcpStream, addr: SocketAddr, slot: Slot) {
     // An answer is written at once; nothing is gained by waiting for more.
     let _ = stream.set_nodelay(true);
-    let cut = CancellationToken::new();
-    let client = HttpClient { addr, is_secure: false, certificate: None, cut: cut.clone() };
+    let client =
+        HttpClient { addr, is_secure: false, certificate: None, connection: Arc::clone(&slot.state) };
     let serve = async {
         match &serving.https {
             #[cfg(feature = "tls")]
@@ -129,7 +129,7 @@ async fn serve(serving: Arc<Serving>, stream: TcpStream, addr: SocketAddr, _slot
             None => connection::serve(stream, client, &serving).await,
         }
     };
-    if cut.run_until_cancelled(serve).await.is_none() {
+    if slot.state.run(serve).await.is_none() {
         tracing::debug!(peer = %addr, "an HTTP connection is closed, as others wait for what it keeps");
     }
 }

@@ -9,11 +9,11 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName};
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::limits::LEAST_MOVED;
 use super::sites::AskedHost;
+use super::slots::ConnectionState;
 
 /// A request, without its body.
 #[derive(Debug)]
@@ -39,8 +39,7 @@ pub(crate) struct HttpClient {
     pub(crate) is_secure: bool,
     /// The subject of the certificate that the client has proved to own, as Java writes it.
     pub(crate) certificate: Option<Arc<str>>,
-    /// Closes the connection.
-    pub(super) cut: CancellationToken,
+    pub(super) connection: Arc<ConnectionState>,
 }
 
 impl HttpRequest {

@@ -20,7 +20,14 @@ pub(crate) struct HttpResponse(pub(super) Response<ResponseBody>);
 /// The body of an answer.
 pub(super) enum ResponseBody {
     Text(Bytes),
-    Pieces(mpsc::Receiver<io::Result<Bytes>>),
+    /// With what it keeps.
+    Pieces(mpsc::Receiver<io::Result<Bytes>>, Box<dyn Send>),
+}
+
+/// A text with what it keeps, which belongs to the memory and not to the body: hyper drops a body as soon as it has queued the bytes.
+struct KeepingText<T> {
+    text: Bytes,
+    _kept: T,
 }
 
 /// Where the pieces of a streamed body are sent to. Dropping it ends the body. Sending waits for the client, and fails if that is
@@ -51,7 +58,7 @@ impl HttpResponse {
         len: Option<u64>,
     ) -> (Self, PieceSender) {
         let (sender, pieces) = mpsc::channel(PIECES);
-        let response = Self::new(status, ResponseBody::Pieces(pieces));
+        let response = Self::new(status, ResponseBody::Pieces(pieces, Box::new(())));
         let response = match len {
             Some(len) => response.with_header(CONTENT_LENGTH, HeaderValue::from(len)),
             None => response,
@@ -87,11 +94,26 @@ impl HttpResponse {
     /// Keeps a permit for the memory of the text until that is sent, which may not take longer than
     /// [`LIST_TIME`](super::limits::LIST_TIME).
     pub(crate) fn holding(self, permit: Option<OwnedSemaphorePermit>, request: &HttpRequest) -> Self {
-        let Some(permit) = permit else { return self };
+        match permit {
+            Some(permit) => self.keeping(permits::bounded(permit, request)),
+            None => self,
+        }
+    }
+
+    /// Keeps something until the body is sent, or the connection has ended.
+    pub(super) fn keeping(self, kept: impl Send + 'static) -> Self {
         Self(self.0.map(|body| match body {
-            ResponseBody::Text(text) => ResponseBody::Text(permits::held(text, permit, request)),
-            pieces @ ResponseBody::Pieces(_) => pieces,
+            ResponseBody::Text(text) => {
+                ResponseBody::Text(Bytes::from_owner(KeepingText { text, _kept: kept }))
+            }
+            ResponseBody::Pieces(pieces, keeping) => ResponseBody::Pieces(pieces, Box::new((keeping, kept))),
         }))
+    }
+}
+
+impl<T> AsRef<[u8]> for KeepingText<T> {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
     }
 }
 
@@ -106,7 +128,7 @@ impl Body for ResponseBody {
         match self.get_mut() {
             Self::Text(text) if text.is_empty() => Poll::Ready(None),
             Self::Text(text) => Poll::Ready(Some(Ok(Frame::data(mem::take(text))))),
-            Self::Pieces(pieces) => {
+            Self::Pieces(pieces, _) => {
                 pieces.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
             }
         }
@@ -119,7 +141,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Self::Pieces(_) => SizeHint::default(),
+            Self::Pieces(..) => SizeHint::default(),
         }
     }
 }

@@ -25,6 +25,7 @@ pub(super) async fn answer(
     request: Request<Incoming>,
     client: HttpClient,
 ) -> Response<ResponseBody> {
+    let under_way = client.connection.begin();
     let (parts, incoming) = request.into_parts();
     let mut body = HttpBody::new(incoming, serving.idle_timeout);
     let is_secure = client.is_secure;
@@ -51,7 +52,7 @@ pub(super) async fn answer(
     };
     body.discard(DISCARDED, DISCARD_TIME).await;
     // The answer to a HEAD has the length of the body, which hyper drops.
-    response.0
+    response.keeping(under_way).0
 }
 
 /// The answer to what the handler is not asked: everything but GET, HEAD and POST, and a request that does not say to whom.

@@ -1,62 +1,169 @@
-//! [`Slots`]: how many connections there are, in all and of each address.
+//! [`Slots`]: how many connections there are, in all and of each address, and which of them gives way to another.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::limits::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_ADDRESS};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-/// The addresses of all connections, of which there are few.
+use super::limits::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_ADDRESS, STALLED};
+
+/// A bound on connections.
+///
+/// If there is no place, one that has no request under way, and has waited for its peer for a second, gives way, the oldest first: one of
+/// the same address if that has too many. So silent connections keep nobody out, before and after a handshake.
 #[derive(Debug, Default)]
-pub(super) struct Slots(Mutex<Vec<IpAddr>>);
+pub(super) struct Slots(Mutex<OpenConnections>);
 
-/// One of the connections that the limits allow. It counts until it is dropped.
+#[derive(Debug, Default)]
+struct OpenConnections {
+    next: u64,
+    /// By age. There are few.
+    by_number: BTreeMap<u64, (IpAddr, Arc<ConnectionState>)>,
+}
+
+/// What a connection waits for.
+#[derive(Debug)]
+pub(crate) struct ConnectionState {
+    requests: Mutex<Requests>,
+    cut: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Requests {
+    under_way: usize,
+    /// When the last one ended, or the connection began.
+    since: Instant,
+}
+
+/// A request that is under way until this is dropped.
+pub(super) struct UnderWay(Arc<ConnectionState>);
+
+/// One of the connections that the limits allow. It counts until it is dropped, or gives way.
 pub(super) struct Slot {
     slots: Arc<Slots>,
-    peer: IpAddr,
+    number: u64,
+    pub(super) state: Arc<ConnectionState>,
 }
 
 impl Slots {
-    /// A slot for one more connection of `peer`; `None` past a limit.
+    /// A slot for one more connection of `peer`; `None` past a limit, if none gives way.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
-        let mut peers = self.lock();
-        let own = peers.iter().filter(|other| **other == peer).count();
-        if peers.len() >= MAX_CONNECTIONS || own >= MAX_CONNECTIONS_PER_ADDRESS {
-            return None;
+        let mut open = locked(&self.0);
+        let own = open.by_number.values().filter(|(other, _)| *other == peer).count();
+        if own >= MAX_CONNECTIONS_PER_ADDRESS {
+            open.give_way(|other| other == peer)?;
+        } else if open.by_number.len() >= MAX_CONNECTIONS {
+            open.give_way(|_| true)?;
         }
-        peers.push(peer);
-        Some(Slot { slots: Arc::clone(self), peer })
+        open.next += 1;
+        let (number, state) = (open.next, Arc::new(ConnectionState::new()));
+        open.by_number.insert(number, (peer, Arc::clone(&state)));
+        Some(Slot { slots: Arc::clone(self), number, state })
+    }
+}
+
+impl OpenConnections {
+    /// Closes one of these peers; `None` if all have something under way.
+    fn give_way(&mut self, of: impl Fn(IpAddr) -> bool) -> Option<()> {
+        let now = Instant::now();
+        let mut open = self.by_number.iter();
+        let (&number, _) = open.find(|(_, (peer, state))| of(*peer) && state.is_stalled(now))?;
+        let (_, state) = self.by_number.remove(&number)?;
+        state.cut();
+        Some(())
+    }
+}
+
+impl ConnectionState {
+    fn new() -> Self {
+        let requests = Mutex::new(Requests { under_way: 0, since: Instant::now() });
+        Self { requests, cut: CancellationToken::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<IpAddr>> {
-        // Nothing panics while it holds the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Notes a request.
+    pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
+        locked(&self.requests).under_way += 1;
+        UnderWay(Arc::clone(self))
+    }
+
+    /// Closes the connection.
+    pub(super) fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Serves it to its end; `None` if it is closed before.
+    pub(super) async fn run<T>(&self, serve: impl Future<Output = T>) -> Option<T> {
+        self.cut.run_until_cancelled(serve).await
+    }
+
+    fn is_stalled(&self, now: Instant) -> bool {
+        let requests = locked(&self.requests);
+        requests.under_way == 0 && now.saturating_duration_since(requests.since) >= STALLED
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut requests = locked(&self.0.requests);
+        requests.under_way -= 1;
+        requests.since = Instant::now();
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut peers = self.slots.lock();
-        if let Some(at) = peers.iter().position(|peer| *peer == self.peer) {
-            peers.swap_remove(at);
-        }
+        locked(&self.slots.0).by_number.remove(&self.number);
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds the lock.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::advance;
+
     use super::*;
 
-    #[test]
-    fn no_address_takes_all_connections_and_what_ends_makes_room() {
+    fn take(slots: &Arc<Slots>, last: u8) -> Option<Slot> {
+        slots.take(IpAddr::from([127, 0, 0, last]))
+    }
+
+    fn fill(slots: &Arc<Slots>, last: u8) -> Vec<Slot> {
+        (0..MAX_CONNECTIONS_PER_ADDRESS).map(|_| take(slots, last).expect("a slot")).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_address_takes_all_connections_and_what_ends_makes_room() {
         let slots = Arc::new(Slots::default());
-        let take = |last| slots.take(IpAddr::from([127, 0, 0, last]));
-        let mut first: Vec<_> = (0..MAX_CONNECTIONS_PER_ADDRESS).map(|_| take(1)).collect();
-        assert!(first.iter().all(Option::is_some));
-        assert!(take(1).is_none(), "of one address");
-        let others: Vec<_> = (MAX_CONNECTIONS_PER_ADDRESS..MAX_CONNECTIONS).map(|_| take(2)).collect();
-        assert!(others.iter().all(Option::is_some));
-        assert!(take(3).is_none(), "of all");
+        let mut first = fill(&slots, 1);
+        assert!(take(&slots, 1).is_none(), "of one address");
+        let _others = fill(&slots, 2);
+        assert!(take(&slots, 3).is_none(), "of all");
         first.pop();
-        assert!(take(3).is_some());
+        assert!(take(&slots, 3).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_that_waits_for_its_peer_gives_way_after_a_second() {
+        let slots = Arc::new(Slots::default());
+        let (ones, twos) = (fill(&slots, 1), fill(&slots, 2));
+        let is_cut = |slot: &Slot| slot.state.cut.is_cancelled();
+        let busy = ones[0].state.begin();
+        advance(STALLED).await;
+        let _own = take(&slots, 2).expect("a slot of its own address");
+        assert!(is_cut(&twos[0]) && !is_cut(&ones[1]));
+        let _other = take(&slots, 3).expect("the oldest slot");
+        assert!(is_cut(&ones[1]) && !is_cut(&ones[0]));
+        let more: Vec<_> = (0..MAX_CONNECTIONS - 3).map(|_| take(&slots, 3)).collect();
+        let taken = more.iter().flatten().count();
+        assert_eq!(taken, MAX_CONNECTIONS_PER_ADDRESS - 1, "and then only its own, which are young");
+        assert!(!is_cut(&ones[0]), "it has a request");
+        drop(busy);
+        assert!(take(&slots, 3).is_none(), "and had one until now");
     }
 }
