@@ -227,13 +227,13 @@ const MOVING: &[MetricFamily] = family_table! { m;
 
     // TLS.
     Counter unsuccessful_handshake = m.tls_handshakes_failed,
-        "TLS handshakes that have failed.";
+        "TLS handshakes that have failed; on a unified port those that had begun.";
     Counter tls_handshake_exceeded = m.tls_handshakes_refused,
         "TLS connections that were refused because too many handshakes were under way.";
     Gauge outstanding_tls_handshake = m.tls_handshakes_open,
         "TLS handshakes that are under way.";
     Gauge auth_failed_count = m.tls_handshakes_failed,
-        "TLS handshakes that have failed; a failed `addauth` or SASL exchange does not count.";
+        "TLS handshakes that have failed, counted in the same way; a failed `addauth` or SASL exchange does not count.";
     Gauge non_mtls_local_conn_count = m.plaintext_connections_local,
         "Connections without TLS that were ever opened from this machine, if the server has TLS.";
     Gauge non_mtls_remote_conn_count = m.plaintext_connections_remote,

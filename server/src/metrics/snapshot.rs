@@ -67,7 +67,7 @@ pub struct ServerMetrics {
     pub plaintext_connections_remote: u64,
     /// TLS handshakes that have succeeded.
     pub tls_handshakes: u64,
-    /// TLS handshakes that have failed.
+    /// TLS handshakes that have failed; on a unified port those that had begun.
     pub tls_handshakes_failed: u64,
     /// TLS connections that were refused because too many handshakes were under way.
     pub tls_handshakes_refused: u64,

@@ -123,7 +123,9 @@ async fn a_secure_port_closes_what_is_not_tls_without_a_byte() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handshake_that_does_not_go_on_ends_after_ten_seconds() {
-    for secured in [Secured::start(ClientAuth::None).await, Secured::unified().await] {
+    // On a unified port a peer may still begin plaintext until its first five bytes are there.
+    let ports = [(Secured::start(ClientAuth::None).await, 4), (Secured::unified().await, 1)];
+    for (secured, failed) in ports {
         let sent: &[&[u8]] = &[b"", b"\x16", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01"];
         for sent in sent {
             let begin = Instant::now();
@@ -133,7 +135,23 @@ async fn a_handshake_that_does_not_go_on_ends_after_ten_seconds() {
             let took = begin.elapsed();
             assert!(secs(10) <= took && took < secs(12), "{sent:x?}: {took:?}");
         }
-        assert_eq!(secured.handshakes(), [0, 4, 0, 0]);
+        assert_eq!(secured.handshakes(), [0, failed, 0, 0]);
+    }
+}
+
+/// As on Apache ZooKeeper 3.9.5: a check that a port is open speaks nothing.
+#[tokio::test]
+async fn on_a_unified_port_only_what_has_begun_tls_is_a_handshake_that_fails() {
+    for (secured, failed) in [(Secured::start(ClientAuth::None).await, 4), (Secured::unified().await, 1)] {
+        let sent: &[&[u8]] = &[b"", b"\x16", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01"];
+        for sent in sent {
+            let mut tcp = secured.tcp().await;
+            tcp.write_all(sent).await.expect("a socket that takes bytes");
+            tcp.shutdown().await.expect("closed");
+            assert_eq!(rest(&mut tcp).await, b"", "{sent:x?}");
+        }
+        until(|| secured.handshakes()[3] == 0).await;
+        assert_eq!(secured.handshakes(), [0, failed, 0, 0]);
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::net::TcpStream;
 use tokio::task::yield_now;
@@ -27,17 +28,21 @@ pub(crate) enum Opened {
 /// Why a connection cannot be served, and its socket, from which the peer may still read.
 pub(crate) type Refusal = (io::Error, TcpStream);
 
-/// Finds out what a connection speaks, and shakes hands.
+/// Finds out what a connection speaks, and shakes hands. Notes when its peer has begun to.
 pub(crate) async fn open(
     ports: &TlsPorts,
     slot: &HandshakeSlot,
     stream: TcpStream,
     peer: IpAddr,
     kind: PortKind,
+    has_begun: &AtomicBool,
 ) -> Result<Opened, Refusal> {
     let mut socket = TlsSocket::new(stream);
     match socket.look(kind).await {
-        Ok(Spoken::Tls) => slot.state.note(true),
+        Ok(Spoken::Tls) => {
+            has_begun.store(true, Relaxed);
+            slot.state.note(true);
+        }
         Ok(Spoken::Plain) if kind == PortKind::Unified => return Ok(Opened::Plain(socket)),
         Ok(Spoken::Plain) => {
             let error =

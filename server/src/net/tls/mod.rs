@@ -13,7 +13,7 @@ mod stream;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -57,8 +57,10 @@ struct Accepted {
 impl Accepted {
     /// Finds out what it speaks, shakes hands, and serves it.
     async fn open(self, stream: TcpStream, slot: HandshakeSlot, kind: PortKind) {
+        // On a unified port a peer that has not begun TLS may be one of plaintext: as on Apache, its end is no handshake that fails.
+        let has_begun = AtomicBool::new(kind != PortKind::Unified);
         let opened = {
-            let opening = handshake::open(&self.ports, &slot, stream, self.peer.ip(), kind);
+            let opening = handshake::open(&self.ports, &slot, stream, self.peer.ip(), kind, &has_begun);
             tokio::select! {
                 biased;
                 () = self.shared.stop.cancelled() => return,
@@ -72,10 +74,13 @@ impl Accepted {
                 self.serve(opened);
             }
             Ok(Err((error, stream))) => {
-                self.fail(&error);
+                self.fail(&error, has_begun.into_inner());
                 self.close(stream, slot).await;
             }
-            Err(_) => self.fail(&io::Error::new(io::ErrorKind::TimedOut, "it takes too long")),
+            Err(_) => {
+                let error = io::Error::new(io::ErrorKind::TimedOut, "it takes too long");
+                self.fail(&error, has_begun.into_inner());
+            }
         }
     }
 
@@ -111,9 +116,13 @@ impl Accepted {
         }
     }
 
-    fn fail(&self, error: &io::Error) {
-        self.shared.stats.handshakes.failed.fetch_add(1, Relaxed);
+    fn fail(&self, error: &io::Error, has_begun: bool) {
         let peer = self.peer;
+        if !has_begun {
+            tracing::debug!(%peer, %error, "closed before it was known what it speaks");
+            return;
+        }
+        self.shared.stats.handshakes.failed.fetch_add(1, Relaxed);
         if error.kind() == io::ErrorKind::UnexpectedEof {
             // So do checks that a port is open.
             tracing::debug!(%peer, "closed before a TLS handshake was complete");
