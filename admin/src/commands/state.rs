@@ -7,8 +7,9 @@ use super::json::JsonWriter;
 
 /// `server_stats`, and the beginning of `stats`. `None` if the server has stopped.
 pub(super) async fn server_stats(observer: &Observer, json: &mut JsonWriter) -> Option<()> {
-    let summary = observer.summary().await?;
+    // Before the summary, which waits until all that was seen is durable.
     let metrics = observer.metrics()?;
+    let summary = observer.summary().await?;
     let sizes = observer.directories().await?;
     json.key("version").string(&summary.version);
     json.key("read_only").plain(summary.mode == ServerMode::ReadOnly);
@@ -53,10 +54,12 @@ fn response_sizes(json: &mut JsonWriter, key: &str, metrics: &ServerMetrics) {
 }
 
 pub(super) async fn monitor(observer: &Observer, json: &mut JsonWriter) -> Option<()> {
+    // Before the summary, which waits until all that was seen is durable.
+    let metrics = observer.metrics()?;
     let summary = observer.summary().await?;
     json.key("version").string(&summary.version);
     json.key("server_state").string(&summary.mode.to_string());
-    for (name, value) in monitor_values(&observer.metrics()?) {
+    for (name, value) in monitor_values(&metrics) {
         json.key(&name).plain(value);
     }
     Some(())

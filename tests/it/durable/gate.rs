@@ -4,6 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use zoolet::admin::AdminServer;
 use zoolet::server::extension::with_disk;
 use zoolet::server::{Durability, Server};
 use zoolet::testing::FixtureExt as _;
@@ -98,6 +101,29 @@ async fn a_read_that_shows_something_undurable_waits_and_names_it() {
         (Some(ErrorCode::NoNode), before + 2),
         "never less than before"
     );
+}
+
+/// What is decided while it waits for the disk may be lost although it answers.
+#[tokio::test]
+async fn the_command_monitor_shows_what_there_was_before_it_waited() {
+    let (zk, disk) = start().await;
+    let admin = AdminServer::builder(&*zk).bind("127.0.0.1:0").start().await.expect("a free port");
+    let mut wire = zk.wire().await;
+    disk.hold();
+    wire.send(create("/a")).await;
+    disk.until_held().await;
+    let turns = zk.metrics().turns;
+    let mut http = TcpStream::connect(admin.addr()).await.expect("a connection");
+    let request = b"GET /commands/monitor HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    http.write_all(request).await.expect("sent");
+    // It takes a turn to look at the state.
+    until(|| zk.metrics().turns > turns).await;
+    wire.send(create("/b")).await;
+    until(|| zk.metrics().znodes == 7).await;
+    disk.release();
+    let mut answer = String::new();
+    http.read_to_string(&mut answer).await.expect("an answer and the end");
+    assert!(answer.contains("\"znode_count\" : 6,"), "{answer}");
 }
 
 #[tokio::test]
