@@ -29,6 +29,8 @@ mod engine;
 mod epoch;
 mod error;
 pub mod extension;
+#[doc(hidden)]
+pub mod internal;
 mod locked;
 pub mod metrics;
 mod net;

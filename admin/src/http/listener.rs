@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
+use zoolet_server::internal::bind_first;
 
 use super::limits::{ACCEPT_PAUSE, BACKLOG};
 use super::request::HttpClient;
@@ -41,7 +42,7 @@ impl HttpServer {
         handler: impl HttpHandler,
         https: Option<Https>,
     ) -> io::Result<Self> {
-        let listener = listen(addr).await?;
+        let listener = bind_first(addr).await?.listen(BACKLOG)?;
         let local = listener.local_addr()?;
         let hosts = AllowedHosts::new(addr, local, hosts);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -151,19 +152,4 @@ async fn serve_secure(https: &Https, stream: TcpStream, client: HttpClient, serv
         // A peer can cause any number of these.
         Err(error) => tracing::debug!(peer = %client.addr, %error, "a handshake for HTTPS has failed"),
     }
-}
-
-/// Listens on the first of the addresses of a name that this machine has.
-async fn listen(addr: &str) -> io::Result<TcpListener> {
-    let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for addr in lookup_host(addr).await? {
-        let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // A server that was stopped a moment ago leaves its port in use.
-        socket.set_reuseaddr(cfg!(unix))?;
-        match socket.bind(addr).and_then(|()| socket.listen(BACKLOG)) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => failed = error,
-        }
-    }
-    Err(failed)
 }

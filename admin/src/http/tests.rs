@@ -1,5 +1,6 @@
 //! The HTTP server by raw bytes.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -91,13 +92,17 @@ impl HttpHandler for Echo {
 }
 
 async fn start() -> (HttpServer, Echo) {
+    start_at("127.0.0.1:0").await
+}
+
+async fn start_at(addr: &str) -> (HttpServer, Echo) {
     let handler = Echo { pieces: Arc::default(), answers: Arc::default(), lists: ListPermits::new() };
     let shared = Echo {
         pieces: Arc::clone(&handler.pieces),
         answers: Arc::clone(&handler.answers),
         lists: handler.lists.clone(),
     };
-    let server = HttpServer::start("127.0.0.1:0", &[], IDLE_TIMEOUT, shared, None).await;
+    let server = HttpServer::start(addr, &[], IDLE_TIMEOUT, shared, None).await;
     (server.expect("a free port"), handler)
 }
 
@@ -120,6 +125,13 @@ fn parts(answer: &str) -> (&str, String, &str) {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("an answer: {answer:?}"));
     let (status, fields) = head.split_once("\r\n").unwrap_or((head, ""));
     (status.strip_prefix("HTTP/1.1 ").expect("a status"), fields.to_lowercase(), body)
+}
+
+#[tokio::test]
+async fn everywhere_is_ipv4_too_also_on_a_machine_without_ipv6() {
+    let (server, _) = start_at("[::]:0").await;
+    let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, server.addr().port())).await;
+    connected.expect("a connection");
 }
 
 #[tokio::test]

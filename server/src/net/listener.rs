@@ -14,8 +14,8 @@ use crate::net::flow::limits::ACCEPT_PAUSE;
 use crate::net::stream::{Link, Transport};
 use crate::shared::Shared;
 
-/// Listens on each of the addresses: the first that it resolves to and that this machine has. No socket accepts a
-/// connection before all are bound, as a client that connects must be answered. Returns the addresses with the actual ports as well.
+/// Listens on each of the addresses, as [`bind_first`] finds them. No socket accepts a connection before all are
+/// bound, as a client that connects must be answered. Returns the addresses with the actual ports as well.
 pub(crate) async fn listen(
     addrs: &[String],
     backlog: u32,
@@ -23,14 +23,22 @@ pub(crate) async fn listen(
     let fail = |addr: &String, source| StartError::Bind { addr: addr.clone(), source };
     let mut sockets = Vec::with_capacity(addrs.len());
     for addr in addrs {
-        let socket = lookup_host(addr).await.and_then(|found| first_here(in_order(found)));
-        sockets.push(socket.map_err(|source| fail(addr, source))?);
+        sockets.push(bind_first(addr).await.map_err(|source| fail(addr, source))?);
     }
     let listen = |(addr, socket): (_, TcpSocket)| {
         let listener = socket.listen(backlog).and_then(|listener| Ok((listener.local_addr()?, listener)));
         listener.map_err(|source| fail(addr, source))
     };
     addrs.iter().zip(sockets).map(listen).collect()
+}
+
+/// A socket with the first of the addresses that `addr` resolves to and that this machine has.
+///
+/// # Errors
+/// If there is none, or if it cannot be bound, most often because it is in use: clients that resolve the name
+/// would reach another server there.
+pub async fn bind_first(addr: &str) -> io::Result<TcpSocket> {
+    first_here(in_order(lookup_host(addr).await?))
 }
 
 /// The addresses of a name in the order in which they are tried. IPv4 comes first, as in Java: if `localhost` is both, it
@@ -50,8 +58,6 @@ fn is_everywhere(addr: SocketAddr) -> bool {
     addr.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
 }
 
-/// A socket with the first of the addresses that this machine has. If that cannot be bound, most often because it is in
-/// use, it is an error: clients that resolve the name would reach another server there.
 fn first_here(addrs: Vec<SocketAddr>) -> io::Result<TcpSocket> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for addr in addrs {

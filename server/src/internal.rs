@@ -1,0 +1,3 @@
+//! What `zoolet-admin` needs beyond the public API. Exempt from semantic versioning.
+
+pub use crate::net::listener::bind_first;
