@@ -10,14 +10,13 @@ use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
-use zoolet_server::internal::bind_first;
+use zoolet_server::internal::{Stepper, bind_first};
 
 use super::limits::{ACCEPT_PAUSE, BACKLOG};
 use super::request::HttpClient;
 use super::service::HttpHandler;
 use super::sites::AllowedHosts;
 use super::slots::{Slot, Slots};
-use super::turns::Turns;
 use super::{Https, connection};
 
 /// A running HTTP server. Dropping it stops it without waiting.
@@ -48,7 +47,7 @@ impl HttpServer {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let serving = Arc::new(Serving {
             handler: Box::new(handler),
-            turns: Turns::new(),
+            stepper: Stepper::default(),
             hosts,
             idle_timeout,
             https,
@@ -77,7 +76,7 @@ impl HttpServer {
 /// What the connections of a server share.
 pub(super) struct Serving {
     pub(super) handler: Box<dyn HttpHandler>,
-    pub(super) turns: Turns,
+    pub(super) stepper: Stepper,
     pub(super) hosts: AllowedHosts,
     pub(super) idle_timeout: Duration,
     https: Option<Https>,
@@ -140,7 +139,7 @@ async fn serve(serving: Arc<Serving>, stream: TcpStream, addr: SocketAddr, slot:
 async fn serve_secure(https: &Https, stream: TcpStream, client: HttpClient, serving: &Serving) {
     use super::secure::OpenedHttp;
     let opened = tokio::select! {
-        opened = https.open(stream, client.addr.ip(), &serving.turns) => opened,
+        opened = https.open(stream, client.addr.ip(), &serving.stepper) => opened,
         () = serving.stop.cancelled() => return,
     };
     match opened {

@@ -21,7 +21,6 @@ mod sites;
 mod slots;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 pub(crate) use listener::HttpServer;
 pub(crate) use permits::ListPermits;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use zoolet_server::Observer;
+use zoolet_server::internal::Stepper;
 use zoolet_tls::tokio_rustls::TlsAcceptor;
 use zoolet_tls::tokio_rustls::server::TlsStream;
 use zoolet_tls::{LiveTls, ServerTls};
 
 use super::limits::HANDSHAKE_TIME;
-use super::turns::Turns;
 
 /// How connections are secured.
 pub(crate) struct Https {
@@ -40,7 +40,7 @@ impl Https {
         &self,
         stream: TcpStream,
         peer: IpAddr,
-        turns: &Turns,
+        stepper: &Stepper,
     ) -> io::Result<OpenedHttp> {
         /// The type of a record of a handshake, with which no method begins.
         const HANDSHAKE: u8 = 0x16;
@@ -55,7 +55,8 @@ impl Https {
                     return Ok(OpenedHttp::Plain(stream));
                 }
             }
-            let stream = turns.run(TlsAcceptor::from(self.live.current().await).accept(stream)).await?;
+            let accepting = TlsAcceptor::from(self.live.current().await).accept(stream);
+            let stream = stepper.run(accepting, |_| {}).await?;
             let chain = stream.get_ref().1.peer_certificates();
             let subject = self.live.settings().client_subject(chain, peer)?;
             Ok(OpenedHttp::Secure(Box::new(stream), subject))

@@ -40,7 +40,7 @@ pub(super) async fn answer(
                 let (host, headers) = (serving.hosts.asked(&parts.headers), parts.headers);
                 let tasks = serving.tasks.clone();
                 let request = HttpRequest { is_post, path, query, headers, host, client, tasks };
-                serving.turns.run(serving.handler.handle(request, &mut body)).await
+                serving.stepper.run(serving.handler.handle(request, &mut body), |_| {}).await
             }
         },
     };

@@ -12,6 +12,7 @@ pub(crate) mod listings;
 pub(crate) mod rate_limited_warning;
 pub(crate) mod registry;
 pub(crate) mod stats;
+pub(crate) mod stepper;
 pub(crate) mod stream;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;

@@ -1,18 +1,16 @@
 //! One handshake.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::net::TcpStream;
-use tokio::task::yield_now;
 use zoolet_tls::tokio_rustls::TlsAcceptor;
 use zoolet_tls::tokio_rustls::server::TlsStream;
 
 use crate::net::PortKind;
+use crate::net::flow::limits::MAX_HANDSHAKE;
 use crate::net::tls::ports::TlsPorts;
 use crate::net::tls::slots::HandshakeSlot;
 use crate::net::tls::socket::{Spoken, TlsSocket};
@@ -51,37 +49,24 @@ pub(crate) async fn open(
         }
         Err(error) => return Err((error, socket.stream)),
     }
-    let stream = in_turns(ports, slot, socket).await?;
+    let stream = shake_hands(ports, slot, socket).await?;
     match ports.live.settings().client_subject(stream.get_ref().1.peer_certificates(), peer) {
         Ok(certificate) => Ok(Opened::Tls(Box::new(TlsTransport::new(stream)), certificate)),
         Err(error) => Err((error, stream.into_inner().0.stream)),
     }
 }
 
-/// Shakes hands. What is read is dealt with in turns, and other tasks run between two of them.
-async fn in_turns(
+/// Shakes hands. Between two steps of that, other tasks run.
+async fn shake_hands(
     ports: &TlsPorts,
     slot: &HandshakeSlot,
     mut socket: TlsSocket,
 ) -> Result<TlsStream<TlsSocket>, Refusal> {
-    let config = ports.live.current().await;
-    let held = socket.begin_handshake(&ports.turns, &slot.state);
-    let mut accepting = TlsAcceptor::from(config).accept(socket).into_fallible();
-    let accepted = poll_fn(|cx| {
-        held.give_back();
-        let polled = Pin::new(&mut accepting).poll(cx);
-        if polled.is_pending() && held.is_held() {
-            // Wakes this task, to give the turn back, when the others have run and the sockets were looked at.
-            let _ = pin!(yield_now()).poll(cx);
-        }
-        polled
-    })
-    .await;
-    yield_now().await;
-    held.give_back();
-    match accepted {
+    socket.left = Some(MAX_HANDSHAKE);
+    let accepting = TlsAcceptor::from(ports.live.current().await).accept(socket).into_fallible();
+    match ports.stepper.run(accepting, |has_bytes| slot.state.note(has_bytes)).await {
         Ok(mut stream) => {
-            stream.get_mut().0.end_handshake();
+            stream.get_mut().0.left = None;
             Ok(stream)
         }
         Err((error, socket)) => Err((error, socket.stream)),

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use zoolet_tls::{LiveTls, ServerTls};
 
 use crate::config::TlsConfig;
 use crate::error::StartError;
 use crate::net::flow::limits::HANDSHAKES;
 use crate::net::rate_limited_warning::RateLimitedWarning;
+use crate::net::stepper::Stepper;
 use crate::net::tls::slots::HandshakeSlots;
 
 /// What the ports with TLS of a server share.
 pub(crate) struct TlsPorts {
     pub(crate) live: Arc<LiveTls<ServerTls>>,
     pub(crate) slots: Arc<HandshakeSlots>,
-    /// Whose turn it is to compute for a handshake. A thousand that were ready at once would keep every other task of the thread
-    /// waiting for as many signatures.
-    pub(crate) turns: Arc<Semaphore>,
+    /// A thousand handshakes that are ready at once would keep every other task of the thread waiting for as
+    /// many signatures.
+    pub(crate) stepper: Stepper,
     /// Connections that had no slot or lost it, and handshakes that have failed.
     pub(crate) refused: RateLimitedWarning,
     pub(crate) failed: RateLimitedWarning,
@@ -30,7 +30,7 @@ impl TlsPorts {
         Ok(Some(Self {
             live: LiveTls::open(settings).await?,
             slots: Arc::new(HandshakeSlots::new(config.max_handshakes.unwrap_or(HANDSHAKES))),
-            turns: Arc::new(Semaphore::new(1)),
+            stepper: Stepper::default(),
             refused: RateLimitedWarning::default(),
             failed: RateLimitedWarning::default(),
         }))

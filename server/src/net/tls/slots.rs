@@ -61,7 +61,7 @@ impl SlotState {
 #[derive(Debug)]
 pub(crate) struct HandshakeSlot {
     number: u64,
-    /// Where its socket notes what it waits for.
+    /// What it waits for.
     pub(crate) state: Arc<SlotState>,
     slots: Arc<HandshakeSlots>,
 }

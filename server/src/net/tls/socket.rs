@@ -1,20 +1,14 @@
-//! A socket whose first bytes were looked at, and which takes turns while it shakes hands.
+//! A socket whose first bytes were looked at, and which bounds what it reads while it shakes hands.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::PollSemaphore;
 
-use crate::locked::locked;
 use crate::net::PortKind;
-use crate::net::flow::limits::MAX_HANDSHAKE;
 use crate::net::stream::Transport;
-use crate::net::tls::slots::SlotState;
 
 /// How many bytes tell TLS from plaintext: the header of a record.
 const HEADER: usize = 5;
@@ -26,51 +20,8 @@ pub(crate) struct TlsSocket {
     /// Which of them are still to be read.
     from: u8,
     to: u8,
-    /// During a handshake.
-    gate: Option<TurnGate>,
-}
-
-/// What a socket needs to read while it shakes hands: its turn, in which it may compute.
-struct TurnGate {
-    turns: PollSemaphore,
-    /// Held from the first read to the end of the poll, and until other tasks have run.
-    held: HeldTurn,
-    slot: Arc<SlotState>,
-    /// How many bytes may still be read.
-    left: usize,
-}
-
-impl TurnGate {
-    /// Waits for bytes, and then for the turn to deal with them. Returns how many may be read.
-    fn poll(&mut self, stream: &TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if !self.held.is_held() {
-            let ready = stream.poll_read_ready(cx);
-            self.slot.note(ready.is_ready());
-            ready!(ready)?;
-            let turn = ready!(self.turns.poll_acquire(cx));
-            *locked(&self.held.0) = turn;
-        }
-        match self.left {
-            0 => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the handshake is too long"))),
-            left => Poll::Ready(Ok(left)),
-        }
-    }
-}
-
-/// A turn that a socket has taken, for its task to give back.
-#[derive(Clone, Default)]
-pub(crate) struct HeldTurn(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
-
-impl HeldTurn {
-    pub(crate) fn is_held(&self) -> bool {
-        locked(&self.0).is_some()
-    }
-
-    pub(crate) fn give_back(&self) {
-        // Outside of the lock, as it wakes who waits for it.
-        let turn = locked(&self.0).take();
-        drop(turn);
-    }
+    /// How many bytes may still be read, during a handshake.
+    pub(crate) left: Option<usize>,
 }
 
 /// What a connection speaks.
@@ -93,7 +44,7 @@ fn spoken(begin: &[u8], kind: PortKind) -> Option<Spoken> {
 
 impl TlsSocket {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        Self { stream, begin: [0; HEADER], from: 0, to: 0, gate: None }
+        Self { stream, begin: [0; HEADER], from: 0, to: 0, left: None }
     }
 
     /// Reads what it takes to know what the peer speaks. An error if the peer has closed before that is certain.
@@ -109,19 +60,6 @@ impl TlsSocket {
             }
         }
     }
-
-    /// From now on it reads in turns, until [`end_handshake`](Self::end_handshake). Returns where it keeps its turn, for its task to
-    /// give that back.
-    pub(crate) fn begin_handshake(&mut self, turns: &Arc<Semaphore>, slot: &Arc<SlotState>) -> HeldTurn {
-        let (turns, held) = (PollSemaphore::new(Arc::clone(turns)), HeldTurn::default());
-        let gate = TurnGate { turns, held: held.clone(), slot: Arc::clone(slot), left: MAX_HANDSHAKE };
-        self.gate = Some(gate);
-        held
-    }
-
-    pub(crate) fn end_handshake(&mut self) {
-        self.gate = None;
-    }
 }
 
 impl AsyncRead for TlsSocket {
@@ -134,16 +72,16 @@ impl AsyncRead for TlsSocket {
             this.from += taken as u8;
             return Poll::Ready(Ok(()));
         }
-        let Some(gate) = &mut this.gate else {
+        let Some(left) = &mut this.left else {
             return Pin::new(&mut this.stream).poll_read(cx, buf);
         };
-        let most = ready!(gate.poll(&this.stream, cx))?;
-        let most = most.min(buf.remaining());
-        let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
-        let read = Pin::new(&mut this.stream).poll_read(cx, &mut part);
-        let filled = part.filled().len();
-        buf.advance(filled);
-        gate.left -= filled;
+        ready!(this.stream.poll_read_ready(cx))?;
+        if *left == 0 {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the handshake is too long")));
+        }
+        let before = buf.filled().len();
+        let read = Pin::new(&mut (&mut this.stream).take(*left as u64)).poll_read(cx, buf);
+        *left -= buf.filled().len() - before;
         read
     }
 }
@@ -190,8 +128,6 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpListener;
 
-    use crate::net::tls::slots::HandshakeSlots;
-
     use super::*;
 
     #[tokio::test]
@@ -200,12 +136,11 @@ mod tests {
         let mut peer =
             TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a server");
         let mut socket = TlsSocket::new(listener.accept().await.expect("a connection").0);
-        let slot = Arc::new(HandshakeSlots::new(1)).take().expect("a slot");
-        let _held = socket.begin_handshake(&Arc::new(Semaphore::new(1)), &slot.state);
+        socket.left = Some(5);
         peer.write_all(b"bytes").await.expect("sent");
         let mut read = Vec::with_capacity(100);
         socket.read_buf(&mut read).await.expect("bytes");
-        assert_eq!(read, b"bytes");
+        assert_eq!((&read[..], socket.left), (&b"bytes"[..], Some(0)));
     }
 
     #[test]
