@@ -35,7 +35,7 @@ pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// not read can delay it.
 pub(crate) const FINISH_TIME: Duration = Duration::from_millis(500);
 
-/// Lists that are being made or sent at a time, and how long one more waits for its turn. Each may be as large as the state.
+/// Lists that are being made or sent at a time, and how long one more waits. Each may be as large as the state.
 pub(crate) const MAX_LISTS: usize = 2;
 pub(crate) const LIST_WAIT: Duration = Duration::from_secs(10);
 

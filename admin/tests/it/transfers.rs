@@ -215,7 +215,7 @@ async fn what_is_disabled_or_asked_for_too_often_is_refused() {
     let limited =
         Pair::start_with(Server::builder(), |admin| admin.rate_limit_interval(Duration::from_secs(3600)))
             .await;
-    // A refusal for another reason takes no turn; a failure does.
+    // A refusal for another reason does not count; a failure does.
     assert_eq!(snapshot(&limited, "").await.status, 401);
     assert_eq!(snapshot(&limited, USER).await.status, 200);
     let second = snapshot(&limited, USER).await;

@@ -286,7 +286,7 @@ impl Bus {
         now: Millis,
         state: SpooledState,
         spool: SnapshotSpool,
-        turn: OwnedMutexGuard<()>,
+        permit: OwnedMutexGuard<()>,
     ) -> Tree {
         let SpooledState { mut tree, sessions, shows, .. } = state;
         let core = self.machine.core_mut();
@@ -301,7 +301,7 @@ impl Bus {
         let former = core.replace_tree(now, tree, &sessions, at);
         let sessions = core.sessions().timeouts();
         if let Some(gate) = &mut self.gate {
-            gate.restore(RestoredState { spool, header, sessions, _turn: turn });
+            gate.restore(RestoredState { spool, header, sessions, _permit: permit });
         }
         // After that: they are transactions on the new tree.
         self.machine.core_mut().end_unknown_sessions(now);

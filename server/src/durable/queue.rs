@@ -28,7 +28,7 @@ pub(crate) struct RestoredState {
     pub(crate) header: SnapshotHeader,
     pub(crate) sessions: Vec<(SessionId, i32)>,
     /// The guard of [`Shared::backup`](crate::shared::Shared::backup), for which the next one waits.
-    pub(crate) _turn: OwnedMutexGuard<()>,
+    pub(crate) _permit: OwnedMutexGuard<()>,
 }
 
 /// Work for the log, which does it in this order.

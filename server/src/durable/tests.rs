@@ -239,8 +239,8 @@ impl SnapshotSource for CountedSource {
 fn restored(disk: SimulatedDisk, zxid: i64) -> RestoredState {
     let spool = SnapshotSpool::create(Arc::new(disk), &PathBuf::from("/data/version-2")).expect("a file");
     let header = SnapshotHeader::new(Zxid(zxid), None, Vec::new());
-    let turn = Arc::new(tokio::sync::Mutex::new(())).try_lock_owned().expect("a turn");
-    RestoredState { spool, header, sessions: Vec::new(), _turn: turn }
+    let permit = Arc::new(tokio::sync::Mutex::new(())).try_lock_owned().expect("a permit");
+    RestoredState { spool, header, sessions: Vec::new(), _permit: permit }
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Shared {
         // The memory that a long list takes while its text is made is taken once.
         let is_list =
             [Word::Stat, Word::Cons, Word::Dump, Word::Wchs, Word::Wchc, Word::Wchp].contains(&word);
-        let _turn = if is_list { Some(self.listing.lock().await) } else { None };
+        let _permit = if is_list { Some(self.listing.lock().await) } else { None };
         let text = match word {
             Word::Ruok => "imok".to_owned(),
             Word::Isro => self.isro(at),

@@ -72,14 +72,14 @@ impl Observer {
     /// The snapshot may be written even if the future is dropped; the next one waits for that.
     pub async fn take_snapshot(&self, spool: &Path) -> Result<TakenSnapshot, SnapshotError> {
         let shared = self.shared().ok_or(SnapshotError::Stopped)?;
-        let turn = timeout(BUSY, Arc::clone(&shared.backup).lock_owned()).await;
-        let turn = turn.map_err(|_| SnapshotError::Busy)?;
+        let permit = timeout(BUSY, Arc::clone(&shared.backup).lock_owned()).await;
+        let permit = permit.map_err(|_| SnapshotError::Busy)?;
         let storage = |error| SnapshotError::Storage(Arc::new(error));
-        let (disk, dir, zxid, _turn) = match shared.log_and_disk() {
+        let (disk, dir, zxid, _permit) = match shared.log_and_disk() {
             Some((log, disk)) => {
                 let zxid = log.snapshot().await?;
                 let dir = SnapshotDir::new(Arc::clone(&disk), &log.options);
-                (disk, dir, zxid, turn)
+                (disk, dir, zxid, permit)
             }
             None => {
                 let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -90,10 +90,10 @@ impl Observer {
                     .map_err(StorageError::io("create", dir.path()))
                     .map_err(storage)?;
                 let (shared, target) = (Arc::clone(&shared), dir.clone());
-                // The turn goes with the work, which goes on if this future is dropped: a second walk would take over the first one's.
-                let work = move || (write(&shared, &target), turn);
-                let (written, turn) = run_on_disk(&*disk, work).await;
-                (disk, dir, written.map_err(storage)?.ok_or(SnapshotError::Stopped)?, turn)
+                // The permit goes with the work, which goes on if this future is dropped: a second walk would take over the first one's.
+                let work = move || (write(&shared, &target), permit);
+                let (written, permit) = run_on_disk(&*disk, work).await;
+                (disk, dir, written.map_err(storage)?.ok_or(SnapshotError::Stopped)?, permit)
             }
         };
         let opens = Arc::clone(&disk);
@@ -187,16 +187,16 @@ impl StateRestore {
         let spool = self.spool.take().ok_or_else(lost)?;
         let shared = self.observer.shared().ok_or(RestoreError::Stopped)?;
         // Without a limit: what was sent would be lost, and all that is waited for is this server's own work.
-        let turn = Arc::clone(&shared.backup).lock_owned().await;
+        let permit = Arc::clone(&shared.backup).lock_owned().await;
         let digests = shared.log.as_ref().is_some_and(|log| log.options.digests);
-        // The turn goes with the work, which goes on if this future is dropped: only one tree more is in memory.
-        let load = move || spool.load(digests).map(|state| (state, spool, turn));
-        let (state, spool, turn) = run_on_disk(&*self.disk, load).await.map_err(|error| match error {
+        // The permit goes with the work, which goes on if this future is dropped: only one tree more is in memory.
+        let load = move || spool.load(digests).map(|state| (state, spool, permit));
+        let (state, spool, permit) = run_on_disk(&*self.disk, load).await.map_err(|error| match error {
             StorageError::Damaged(damage) => RestoreError::Refused(damage.reason),
             error => RestoreError::Storage(error),
         })?;
         let zxid = state.zxid;
-        let former = restore(&shared, state, spool, turn)?;
+        let former = restore(&shared, state, spool, permit)?;
         // It may have millions of znodes.
         run_on_disk(&*self.disk, move || drop(former)).await;
         if shared.is_durable().await { Ok(zxid) } else { Err(RestoreError::Stopped) }
@@ -208,7 +208,7 @@ fn restore(
     shared: &Shared,
     state: SpooledState,
     spool: SnapshotSpool,
-    turn: OwnedMutexGuard<()>,
+    permit: OwnedMutexGuard<()>,
 ) -> Result<Tree, RestoreError> {
     let keeps_epoch = shared.log.as_ref().is_some_and(|log| log.keeps_epoch);
     let shows = state.shows;
@@ -219,7 +219,7 @@ fn restore(
                 format!("it has zxids up to {shows}, of a later epoch than this member of an ensemble");
             return Err(RestoreError::Refused(reason));
         }
-        Ok(engine.bus.restore(now, state, spool, turn))
+        Ok(engine.bus.restore(now, state, spool, permit))
     });
     restored.ok_or(RestoreError::Stopped)?
 }
@@ -332,7 +332,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_asks_for_a_snapshot_learns_after_ten_seconds_that_another_one_is_under_way() {
         let server = Server::builder().start().await.expect("a server");
-        let _turn = server.shared.backup.lock().await;
+        let _permit = server.shared.backup.lock().await;
         let begun = tokio::time::Instant::now();
         let asked = timeout(2 * BUSY, server.observer().take_snapshot(Path::new("/nowhere"))).await;
         let refused = asked.expect("an answer").expect_err("no snapshot");

@@ -52,7 +52,7 @@ pub struct Observer {
 /// four-letter words included.
 pub struct Listing<T: Send + 'static> {
     items: Vec<T>,
-    _turn: OwnedMutexGuard<()>,
+    _permit: OwnedMutexGuard<()>,
 }
 
 impl Observer {
@@ -166,9 +166,9 @@ impl Observer {
         make: impl AsyncFnOnce(&Shared) -> Option<Vec<T>>,
     ) -> Option<Listing<T>> {
         let shared = self.shared()?;
-        let turn = Arc::clone(&shared.listing).lock_owned().await;
+        let permit = Arc::clone(&shared.listing).lock_owned().await;
         let items = make(&shared).await?;
-        shared.is_durable().await.then_some(Listing { items, _turn: turn })
+        shared.is_durable().await.then_some(Listing { items, _permit: permit })
     }
 
     fn shared(&self) -> Option<Arc<Shared>> {
@@ -255,8 +255,8 @@ mod tests {
     #[tokio::test]
     async fn a_list_is_not_freed_by_the_thread_that_serves_clients() {
         let (sender, freed) = mpsc::channel();
-        let turn = Arc::new(Mutex::new(())).lock_owned().await;
-        drop(Listing { items: vec![Item(sender)], _turn: turn });
+        let permit = Arc::new(Mutex::new(())).lock_owned().await;
+        drop(Listing { items: vec![Item(sender)], _permit: permit });
         assert_ne!(freed.recv().expect("an item"), thread::current().id());
     }
 }
