@@ -29,6 +29,7 @@ mod engine;
 mod epoch;
 mod error;
 pub mod extension;
+mod four_letter_words;
 #[doc(hidden)]
 pub mod internal;
 mod locked;

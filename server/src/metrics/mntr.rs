@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::family::{MetricKind, MetricValue, families};
 use super::snapshot::{ServerMetrics, SummaryValue};
-use crate::net::java_format::decimal;
+use crate::four_letter_words::java_format::decimal;
 
 /// Families that are doubles in Apache: they print a fraction also if it is 0.
 const DOUBLES: [&str; 2] = ["avg_latency", "connection_drop_probability"];

@@ -31,7 +31,7 @@ mod mntr;
 mod snapshot;
 mod unmoved;
 
-pub use crate::net::java_format::decimal;
+pub use crate::four_letter_words::java_format::decimal;
 pub use family::{MetricFamily, MetricKind, MetricValue, families};
 pub(crate) use keys::KeyNames;
 pub(crate) use measures::{LogMeasures, Measures};

@@ -1,14 +1,11 @@
 //! Networking: connection tasks, turns that change the state, and bounded queues between them.
 
-pub(crate) mod admin;
 pub(crate) mod close;
 pub(crate) mod connection;
 pub(crate) mod driver;
 pub(crate) mod flow;
 pub(crate) mod in_process;
-pub(crate) mod java_format;
 pub(crate) mod listener;
-pub(crate) mod listings;
 pub(crate) mod rate_limited_warning;
 pub(crate) mod registry;
 pub(crate) mod stats;

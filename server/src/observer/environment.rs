@@ -1,6 +1,6 @@
 //! The process and the machine that the server runs in.
 
-use crate::net::java_format::build_date;
+use crate::four_letter_words::java_format::build_date;
 
 /// The release whose behaviour the server has, its own, and when it was built, in the form that clients parse. The date is that
 /// of `SOURCE_DATE_EPOCH` at the time of the build, or the epoch itself: the same source gives the same binary.

@@ -1,5 +1,8 @@
 //! The four-letter words: what operators send with `echo srvr | nc`.
 
+pub(crate) mod java_format;
+mod listings;
+
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -8,8 +11,8 @@ use zoolet_proto::{FourLetterWord as Word, OpCode};
 use zoolet_server_core::ServerMode;
 
 use crate::durable::DirectorySizes;
+use crate::four_letter_words::java_format::{decimal, endpoint};
 use crate::metrics::mntr;
-use crate::net::java_format::{decimal, endpoint};
 use crate::net::registry::Peer;
 use crate::observer::{ObservedConnection, environment};
 use crate::shared::{BoxedFuture, Shared};

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use hashbrown::{HashMap, HashSet};
 use zoolet_server_core::ConnId;
 
-use crate::net::java_format::{date, endpoint};
+use crate::four_letter_words::java_format::{date, endpoint};
 use crate::observer::{ObservedConnection, ObservedWatch, pause};
 use crate::shared::Shared;
 
