@@ -31,7 +31,7 @@ use crate::net::driver::Driver;
 use crate::net::flow::limits::{BULK_SENDERS, CLOSED_LINES};
 use crate::net::flow::outbox::Outbox;
 use crate::net::listener;
-use crate::net::rate_limited_warning::RateLimitedWarning;
+use crate::net::rate_limited_line::RateLimitedLine;
 use crate::net::registry::{ConnectionPermit, Peer, PeerState, Registry};
 use crate::net::stats::ServerStats;
 use crate::net::stream::{Link, Transport};
@@ -64,11 +64,11 @@ pub(crate) struct Shared {
     /// One for each connection that is sending much.
     pub(crate) bulk: Semaphore,
     /// Connections that were refused, that were closed for what they did not read, and that began with another protocol.
-    pub(crate) refused: RateLimitedWarning,
-    pub(crate) overflowed: RateLimitedWarning,
-    pub(crate) foreign: RateLimitedWarning,
+    pub(crate) refused: RateLimitedLine,
+    pub(crate) overflowed: RateLimitedLine,
+    pub(crate) foreign: RateLimitedLine,
     /// Connections that have ended.
-    pub(crate) closed: RateLimitedWarning,
+    pub(crate) closed: RateLimitedLine,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Arc<TlsPorts>>,
     /// The user of the server's own audit lines, if there are any.
@@ -169,10 +169,10 @@ impl Shared {
             listing: Arc::default(),
             backup: Arc::default(),
             bulk: Semaphore::new(BULK_SENDERS),
-            refused: RateLimitedWarning::default(),
-            overflowed: RateLimitedWarning::default(),
-            foreign: RateLimitedWarning::default(),
-            closed: RateLimitedWarning::with_lines(CLOSED_LINES),
+            refused: RateLimitedLine::default(),
+            overflowed: RateLimitedLine::default(),
+            foreign: RateLimitedLine::default(),
+            closed: RateLimitedLine::with_lines(CLOSED_LINES),
             #[cfg(feature = "tls")]
             tls: tls.map(Arc::new),
             audit,

@@ -6,7 +6,7 @@ pub(crate) mod driver;
 pub(crate) mod flow;
 pub(crate) mod in_process;
 pub(crate) mod listener;
-pub(crate) mod rate_limited_warning;
+pub(crate) mod rate_limited_line;
 pub(crate) mod registry;
 pub(crate) mod stats;
 pub(crate) mod stepper;

@@ -1,5 +1,6 @@
-//! Every constant that decides how much of something is done, kept or awaited at a time: what it bounds, and the reason for its
-//! value or the command that shows its effect. Lengths of the wire format are not here, nor what a snapshot allows itself.
+//! Every constant of flow control, which decides how much is done, kept or awaited at a time: what it bounds, and the
+//! reason for its value or the command that shows its effect. Lengths of the wire format are not here, nor what a
+//! snapshot allows itself.
 //!
 //! "Bench" is `cargo bench --bench server -- --only ROW`, "attack" is `tests/hostile/run NAME`. Where neither stands, nobody has
 //! measured another value.
@@ -126,8 +127,8 @@ pub(crate) const MAX_HANDSHAKE: usize = 128 << 10;
 /// How long accepting pauses after an error, which most often is a lack of descriptors.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A warning that a peer can cause stands for those of this time.
-pub(crate) const WARNING_PERIOD: Duration = Duration::from_secs(1);
+/// A line of the log that a peer can cause stands for those of this time.
+pub(crate) const LINE_PERIOD: Duration = Duration::from_secs(1);
 
 /// The lines for connections that have ended in such a time: more than a service at work has, and fewer than a flood makes.
 pub(crate) const CLOSED_LINES: u32 = 100;

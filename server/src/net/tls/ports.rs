@@ -7,7 +7,7 @@ use zoolet_tls::{LiveTls, ServerTls};
 use crate::config::TlsConfig;
 use crate::error::StartError;
 use crate::net::flow::limits::HANDSHAKES;
-use crate::net::rate_limited_warning::RateLimitedWarning;
+use crate::net::rate_limited_line::RateLimitedLine;
 use crate::net::stepper::Stepper;
 use crate::net::tls::slots::HandshakeSlots;
 
@@ -19,8 +19,8 @@ pub(crate) struct TlsPorts {
     /// many signatures.
     pub(crate) stepper: Stepper,
     /// Connections that had no slot or lost it, and handshakes that have failed.
-    pub(crate) refused: RateLimitedWarning,
-    pub(crate) failed: RateLimitedWarning,
+    pub(crate) refused: RateLimitedLine,
+    pub(crate) failed: RateLimitedLine,
 }
 
 impl TlsPorts {
@@ -31,8 +31,8 @@ impl TlsPorts {
             live: LiveTls::open(settings).await?,
             slots: Arc::new(HandshakeSlots::new(config.max_handshakes.unwrap_or(HANDSHAKES))),
             stepper: Stepper::default(),
-            refused: RateLimitedWarning::default(),
-            failed: RateLimitedWarning::default(),
+            refused: RateLimitedLine::default(),
+            failed: RateLimitedLine::default(),
         }))
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::locked::locked;
-use crate::net::flow::limits::WARNING_PERIOD;
+use crate::net::flow::limits::LINE_PERIOD;
 
 /// A line that may be repeated.
 #[derive(Debug)]
-pub(crate) struct RateLimitedWarning {
+pub(crate) struct RateLimitedLine {
     /// Lines a period.
     most: u32,
     state: Mutex<LinesOfPeriod>,
@@ -24,13 +24,13 @@ struct LinesOfPeriod {
 }
 
 /// One line a period.
-impl Default for RateLimitedWarning {
+impl Default for RateLimitedLine {
     fn default() -> Self {
         Self::with_lines(1)
     }
 }
 
-impl RateLimitedWarning {
+impl RateLimitedLine {
     /// At most this many lines a period.
     pub(crate) fn with_lines(most: u32) -> Self {
         Self { most, state: Mutex::default() }
@@ -40,7 +40,7 @@ impl RateLimitedWarning {
     pub(crate) fn count(&self, now: Instant) -> Option<u64> {
         let mut state = locked(&self.state);
         state.count += 1;
-        if state.since.is_none_or(|since| now.saturating_duration_since(since) >= WARNING_PERIOD) {
+        if state.since.is_none_or(|since| now.saturating_duration_since(since) >= LINE_PERIOD) {
             (state.since, state.lines) = (Some(now), 0);
         }
         if state.lines == self.most {
@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn a_line_a_second_stands_for_all_since_the_one_before() {
-        let (warning, start) = (RateLimitedWarning::default(), Instant::now());
+        let (line, start) = (RateLimitedLine::default(), Instant::now());
         let lines: Vec<_> = [0, 1, 400, 999, 1_000, 1_001, 5_000]
-            .map(|ms| warning.count(start + Duration::from_millis(ms)))
+            .map(|ms| line.count(start + Duration::from_millis(ms)))
             .into_iter()
             .flatten()
             .collect();
@@ -70,9 +70,8 @@ mod tests {
 
     #[test]
     fn lines_past_the_most_of_a_period_are_summed_up_by_the_next_one() {
-        let (warning, start) = (RateLimitedWarning::with_lines(3), Instant::now());
-        let lines =
-            [0, 1, 2, 3, 999, 1_000, 1_001].map(|ms| warning.count(start + Duration::from_millis(ms)));
+        let (line, start) = (RateLimitedLine::with_lines(3), Instant::now());
+        let lines = [0, 1, 2, 3, 999, 1_000, 1_001].map(|ms| line.count(start + Duration::from_millis(ms)));
         assert_eq!(lines, [Some(1), Some(1), Some(1), None, None, Some(3), Some(1)]);
     }
 }
