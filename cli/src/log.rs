@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter as _;
 use tracing_subscriber::fmt::format::Format;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -75,11 +76,10 @@ pub(crate) fn start(flag: Option<&str>, format: LogFormat) -> Result<Logging, Fa
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
     let queue = LogQueue::start(io::stderr(), format)
         .map_err(|source| Failure::System { action: "start the thread that writes the log", source })?;
-    let lines = queue.clone();
     let subscriber = tracing_subscriber::fmt()
         // The filter decides alone.
         .with_max_level(LevelFilter::TRACE)
-        .with_writer(move || lines.clone())
+        .with_writer(queue.clone())
         .with_ansi(colours)
         // A failed write would be reported to stderr, where it fails again with a panic.
         .log_internal_errors(false);
@@ -112,7 +112,7 @@ impl Logging {
         }
         for line in failure.to_string().lines() {
             // Into a queue, which takes every line.
-            let _ = self.queue.clone().write_all(self.format.line(Level::ERROR, line).as_bytes());
+            let _ = self.queue.make_writer().write_all(self.format.line(Level::ERROR, line).as_bytes());
         }
         true
     }

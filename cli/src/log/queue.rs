@@ -6,12 +6,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tracing::Level;
+use tracing::{Level, Metadata};
+use tracing_subscriber::fmt::MakeWriter;
 
-use crate::log::LogFormat;
+use crate::log::{LogFormat, audit};
 
 /// The bytes that may wait; more are dropped and counted.
 const LIMIT: usize = 1 << 20;
+
+/// The bytes that may wait if the next line is the audit of a change: a client that is refused everything can cause any number of
+/// other lines, and must not hide by them what others change.
+const LIMIT_OF_CHANGES: usize = 2 * LIMIT;
 
 /// How long the end of the process waits for lines that are not written yet.
 const FLUSH: Duration = Duration::from_millis(200);
@@ -31,8 +36,8 @@ struct Lines {
 }
 
 impl Lines {
-    fn push(&mut self, line: &[u8]) {
-        if self.bytes + line.len() > LIMIT {
+    fn push(&mut self, line: &[u8], limit: usize) {
+        if self.bytes + line.len() > limit {
             self.dropped += 1;
             return;
         }
@@ -104,10 +109,30 @@ impl LogQueue {
     }
 }
 
-impl Write for LogQueue {
+/// Writes a line to a queue that then has at most `limit` bytes.
+pub(super) struct LineWriter<'q> {
+    queue: &'q LogQueue,
+    limit: usize,
+}
+
+impl<'q> MakeWriter<'q> for LogQueue {
+    type Writer = LineWriter<'q>;
+
+    fn make_writer(&'q self) -> LineWriter<'q> {
+        LineWriter { queue: self, limit: LIMIT }
+    }
+
+    fn make_writer_for(&'q self, event: &Metadata<'_>) -> LineWriter<'q> {
+        // The audit of a refusal is an error.
+        let is_change = event.target() == audit::TARGET && *event.level() != Level::ERROR;
+        LineWriter { queue: self, limit: if is_change { LIMIT_OF_CHANGES } else { LIMIT } }
+    }
+}
+
+impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.lock().push(line);
-        self.0.1.notify_all();
+        self.queue.lock().push(line, self.limit);
+        self.queue.0.1.notify_all();
         Ok(line.len())
     }
 
@@ -138,13 +163,36 @@ mod tests {
     }
 
     #[test]
+    fn refusals_leave_room_for_the_audit_of_changes() {
+        let ((sender, lines), (go, turn)) = (channel(), channel());
+        let queue = LogQueue::start(Slow(sender, turn), LogFormat::Text).unwrap();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(queue.clone()).finish();
+        let user = "x".repeat(4_000);
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..1_000 {
+                tracing::error!(target: "audit", user, result = "failure");
+                tracing::warn!(user, "another line");
+            }
+            tracing::info!(target: "audit", user, note = "longer than those", result = "success");
+            tracing::warn!(user, "the last line, which does not fit");
+        });
+        let waiting: Vec<_> =
+            queue.lock().waiting.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+        let [.., notice, change] = &waiting[..] else { panic!("{waiting:?}") };
+        assert!(notice.ends_with(" log lines dropped, as nobody read stderr\n"), "{notice}");
+        assert!(change.ends_with("result=\"success\"\n"), "{change}");
+        assert!(waiting.len() > 100 && queue.lock().dropped == 1, "{}", waiting.len());
+        drop((go, lines));
+    }
+
+    #[test]
     fn a_line_says_how_many_were_dropped_where_they_are_missing() {
         let ((sender, lines), (go, turn)) = (channel(), channel());
-        let mut queue = LogQueue::start(Slow(sender, turn), LogFormat::Text).unwrap();
+        let queue = LogQueue::start(Slow(sender, turn), LogFormat::Text).unwrap();
         // Room for three of these, however quick the thread takes the first.
         let line = vec![b'x'; LIMIT / 3];
         for _ in 0..20 {
-            queue.write_all(&line).unwrap();
+            queue.make_writer().write_all(&line).unwrap();
         }
         go.send(()).unwrap();
         assert_eq!(lines.recv().unwrap(), line);
@@ -157,7 +205,7 @@ mod tests {
             }
         };
         assert_eq!(notice, format!("zoolet: {} log lines dropped, as nobody read stderr\n", 20 - seen));
-        queue.write_all(b"after it\n").unwrap();
+        queue.make_writer().write_all(b"after it\n").unwrap();
         go.send(()).unwrap();
         assert_eq!(lines.recv().unwrap(), b"after it\n");
     }
@@ -165,8 +213,8 @@ mod tests {
     #[test]
     fn a_drain_waits_for_what_is_written_and_not_for_a_reader_that_is_stuck() {
         let ((sender, lines), (go, turn)) = (channel(), channel());
-        let mut queue = LogQueue::start(Slow(sender, turn), LogFormat::Text).unwrap();
-        queue.write_all(b"one\n").unwrap();
+        let queue = LogQueue::start(Slow(sender, turn), LogFormat::Text).unwrap();
+        queue.make_writer().write_all(b"one\n").unwrap();
         queue.drain();
         assert!(lines.try_recv().is_err(), "it has waited in vain");
         go.send(()).unwrap();
