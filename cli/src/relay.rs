@@ -142,6 +142,7 @@ impl RelayArguments {
     }
 
     /// The same for one server.
+    #[cfg(feature = "conformance")]
     pub(crate) async fn route(&self, server: &str, warns: bool) -> Result<Route, Failure> {
         self.access().await?.route(server, warns).await
     }
