@@ -118,6 +118,7 @@ impl Key {
 
 impl Keys {
     /// None so far; with quotas, what exceeds them is counted.
+    #[cfg(feature = "metrics")]
     pub(super) fn new(with_quotas: bool) -> Self {
         Self { names: KeyNames::default(), keys: vec![Key::new()], last: PLACE_OF_OTHERS, with_quotas }
     }
