@@ -554,7 +554,7 @@ function choose(path) {
 function pretty(text) {
   try { JSON.parse(text); } catch { return null; }
   let depth = 0;
-  // Not by depth alone: 32 kB of brackets would get a gigabyte of blanks.
+  // Not by depth alone: 32 kB of brackets would get half a gigabyte of blanks.
   const line = () => `\n${'  '.repeat(Math.min(depth, 20))}`;
   const tokens = text.match(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g) ?? [];
   return tokens.map((token, at) => {
