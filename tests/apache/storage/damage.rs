@@ -186,12 +186,16 @@ impl Directory {
         Self { dir: dir.to_owned() }
     }
 
-    /// Whether it is one that can be damaged in every way: two logs with many entries after the newest snapshot, and others before.
-    /// Newer snapshots are removed.
+    /// Whether it is one that can be damaged in every way: two logs with many entries after the newest snapshot, and others before,
+    /// and in the last one a create to rewrite. Newer snapshots are removed.
     pub fn is_fit(&self) -> bool {
         let logs = bytes::files(&self.dir, "log");
         let [.., (_, first), (start, second), (_, third)] = &logs[..] else { return false };
         if [first, second, third].iter().any(|log| entries(&fs::read(log).expect("a log")).len() < 20) {
+            return false;
+        }
+        let last = fs::read(third).expect("a log");
+        if middle_create(&last, &entries(&last)).is_none() {
             return false;
         }
         let (older, newer): (Vec<_>, Vec<_>) =
@@ -256,10 +260,9 @@ impl Directory {
 
     /// Changes the payload of an entry, whose checksum is right afterwards.
     fn rewrite(&self, change: impl FnOnce(&mut Vec<u8>)) {
-        self.edit_entries(|log, all, at| {
+        self.edit_entries(|log, all, _| {
             // One that creates, so that there is something to be short of.
-            let creates = |found: &&Entry| log[found.payload()][28..32] == [0, 0, 0, 1];
-            let at = all[at..].iter().find(creates).expect("a create").clone();
+            let at = middle_create(log, all).expect("a create").clone();
             let mut payload = log[at.payload()].to_vec();
             change(&mut payload);
             log.splice(at.whole, entry(&payload));
@@ -282,6 +285,11 @@ impl Directory {
         let (old, path) = bytes::files(&self.dir, "snapshot").pop().expect("a snapshot");
         fs::rename(path, self.dir.join(format!("version-2/snapshot.{:x}", zxid(old)))).expect("a file");
     }
+}
+
+/// A create after the first half of a log. The last entry is none: it may be lost.
+fn middle_create<'a>(log: &[u8], all: &'a [Entry]) -> Option<&'a Entry> {
+    all[all.len() / 2..all.len() - 1].iter().find(|entry| log[entry.payload()][28..32] == [0, 0, 0, 1])
 }
 
 fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>, &[Entry])) {
