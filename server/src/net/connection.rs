@@ -30,7 +30,6 @@ use crate::net::flow::limits::{
 use crate::net::flow::outbox::{Next, Outbox};
 use crate::net::registry::{Peer, Registration};
 use crate::net::stream::{Half, Transport, send_all};
-use crate::net::turns::count_requests;
 use crate::shared::Shared;
 
 /// How a request of HTTP begins.
@@ -69,7 +68,7 @@ impl Connection {
         let (mut reader, mut writer) = (Half(&stream), Half(&stream));
         let peer = &self.registration.peer;
         let open = Input::Open(peer.origin());
-        self.submit(&mut smallvec![open]).await;
+        self.shared.turns.submit(&self.registration, &mut smallvec![open]).await;
         let reason = caught(pin!(self.run_loops(&mut reader, &mut writer))).await;
         // Turns may still push to it, and nothing would empty it any more.
         self.registration.peer.outbox.abort();
@@ -80,7 +79,7 @@ impl Connection {
             }
         }
         // Also after a panic: the session must not keep a connection that is gone.
-        self.submit(&mut smallvec![Input::Closed]).await;
+        self.shared.turns.submit(&self.registration, &mut smallvec![Input::Closed]).await;
         let reason = reason.unwrap_or_else(|panic| resume_unwind(panic));
         self.log_closed(&reason);
         let close = pin!(async {
@@ -154,7 +153,7 @@ impl Connection {
                     }
                 }
                 let submitted = inputs.len();
-                if !self.submit(&mut inputs).await {
+                if !self.shared.turns.submit(&self.registration, &mut inputs).await {
                     return CloseReason::Close(STOPPED);
                 }
                 // Their frames stay in the buffer until they are processed: what a full turn did not reach is parsed again.
@@ -286,15 +285,6 @@ impl Connection {
             let peer = self.registration.peer.addr.ip();
             tracing::warn!(%peer, protocol, count, "a client speaks another protocol than ZooKeeper's; closing the connection");
         }
-    }
-
-    /// Submits inputs to a turn; false if the server has stopped.
-    async fn submit(&self, inputs: &mut Batch) -> bool {
-        let requests = count_requests(inputs);
-        if requests > 0 {
-            self.registration.peer.begin_requests(requests);
-        }
-        self.shared.turns.submit(&self.registration, inputs).await
     }
 
     async fn write_loop<S: Transport>(&self, writer: &mut Half<'_, S>) -> io::Result<CloseReason> {

@@ -90,6 +90,10 @@ impl Turns {
         let PeerState { slow, waits_for_room, .. } = &from.peer.state;
         // Before anything that it may wait for: the log, the queue of slow connections, the engine.
         let read = self.clock.now();
+        let requests = count_requests(inputs);
+        if requests > 0 {
+            from.peer.begin_requests(requests);
+        }
         if let Some(commits) = &self.commits {
             // The room is not reserved: those that have waited go on all at once, each with a batch.
             if commits.is_full() && inputs.iter().any(takes_zxid) {
@@ -99,7 +103,7 @@ impl Turns {
         }
         // Not before, as a connection may be closed while it waits for the log; nor later, as the turn counts what it has handled and
         // subtracts what it returns.
-        self.stats.received.fetch_add(count_requests(inputs) as u64, Ordering::Relaxed);
+        self.stats.received.fetch_add(requests as u64, Ordering::Relaxed);
         let is_taken = if slow.load(Ordering::Relaxed) {
             self.open.fetch_add(1, Ordering::Relaxed);
             let inputs = mem::take(inputs);
@@ -155,7 +159,7 @@ impl Turns {
 }
 
 /// How many inputs are requests.
-pub(crate) fn count_requests(inputs: &Batch) -> usize {
+fn count_requests(inputs: &Batch) -> usize {
     inputs.iter().filter(|input| matches!(input, Input::Connect(_) | Input::Request(_))).count()
 }
 

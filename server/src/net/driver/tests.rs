@@ -233,7 +233,6 @@ async fn laborious() -> (Driver, Arc<Turns>, [Registration; 2], Arc<Seen>) {
 async fn sessions(driver: &Driver, turns: &Turns) -> [Registration; 2] {
     let members = [(); 2].map(|()| enter(driver));
     for member in &members {
-        member.peer.begin_requests(1);
         for mut batch in [open(), connect()] {
             assert!(turns.submit(member, &mut batch).await);
         }
@@ -278,7 +277,6 @@ async fn a_turn_ends_by_time_and_returns_what_it_did_not_reach() {
     tokio::spawn(driver.run());
     for (request, reached) in [(listing(), 2), (Request::Ping, 16)] {
         member.peer.state.slow.store(false, Ordering::Relaxed);
-        member.peer.begin_requests(20);
         assert!(turns.submit(&member, &mut requests(&request, 20)).await);
         quiet(&turns).await;
         assert_eq!(seen.executed().len(), reached);
@@ -292,7 +290,6 @@ async fn batches_of_a_slow_connection_wait_for_those_of_others_until_one_is_quic
     let (driver, turns, [slow, other], seen) = laborious().await;
     slow.peer.state.slow.store(true, Ordering::Relaxed);
     for (member, is_slow) in [(&slow, true), (&other, false), (&other, false)] {
-        member.peer.begin_requests(1);
         let mut batch = requests(&Request::Ping, 1);
         assert!(turns.submit(member, &mut batch).await);
         if is_slow {
@@ -327,7 +324,6 @@ async fn of_a_connection_that_is_gone_only_what_has_an_effect_is_executed() {
     for (request, count) in
         [(listing(), 0), (Request::WhoAmI, 0), (Request::Ping, 1), (Request::CloseSession, 1)]
     {
-        member.peer.begin_requests(1);
         assert!(turns.submit(&member, &mut requests(&request, 1)).await);
         quiet(&turns).await;
         assert_eq!(seen.executed().len(), count, "{request:?}");
