@@ -94,6 +94,9 @@ impl Turns {
         if requests > 0 {
             from.peer.begin_requests(requests);
         }
+        // Not later, as the turn counts what it has handled and subtracts what it returns.
+        let received = Received { stats: &self.stats, requests: requests as u64 };
+        received.stats.received.fetch_add(received.requests, Ordering::Relaxed);
         if let Some(commits) = &self.commits {
             // The room is not reserved: those that have waited go on all at once, each with a batch.
             if commits.is_full() && inputs.iter().any(takes_zxid) {
@@ -101,9 +104,7 @@ impl Turns {
                 commits.has_room().await;
             }
         }
-        // Not before, as a connection may be closed while it waits for the log; nor later, as the turn counts what it has handled and
-        // subtracts what it returns.
-        self.stats.received.fetch_add(requests as u64, Ordering::Relaxed);
+        mem::forget(received);
         let is_taken = if slow.load(Ordering::Relaxed) {
             self.open.fetch_add(1, Ordering::Relaxed);
             let inputs = mem::take(inputs);
@@ -155,6 +156,18 @@ impl Turns {
             Some(commits) => commits.advanced().await,
             None => pending().await,
         }
+    }
+}
+
+/// Requests that count as received. If it is dropped they do not: their connection was closed while they waited for the log.
+struct Received<'s> {
+    stats: &'s ServerStats,
+    requests: u64,
+}
+
+impl Drop for Received<'_> {
+    fn drop(&mut self) {
+        self.stats.received.fetch_sub(self.requests, Ordering::Relaxed);
     }
 }
 

@@ -94,6 +94,20 @@ async fn a_session_does_not_expire_while_its_write_waits_for_room_in_the_queue_o
 }
 
 #[tokio::test]
+async fn requests_that_wait_for_room_in_the_queue_of_the_log_are_outstanding_until_their_connection_is_closed()
+ {
+    let (_driver, turns, [member, other], _log) = with_log().await;
+    let outstanding = || locked(&turns.engine).bus.stats.outstanding();
+    assert!(turns.submit(&member, &mut requests(&set_root(33 << 20), 1)).await);
+    let mut batch = requests(&set_root(0), 5);
+    let mut submitting = Box::pin(turns.submit(&other, &mut batch));
+    assert!(!is_ready(submitting.as_mut()).await);
+    assert_eq!(outstanding(), 6);
+    drop(submitting);
+    assert_eq!(outstanding(), 1);
+}
+
+#[tokio::test]
 async fn a_session_that_exists_is_resumed_although_the_queue_of_the_log_is_full() {
     let (driver, turns, [member, _], _log) = with_log().await;
     assert!(turns.submit(&member, &mut requests(&set_root(33 << 20), 1)).await);
