@@ -13,7 +13,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::error::{TlsError, both};
-use crate::key::resolver;
+use crate::key::{identity, resolver};
 use crate::live::{LiveTls, TlsSettings};
 use crate::protocols::{CipherSuites, Protocols, provider, unusable};
 use crate::roots::{roots, system_roots};
@@ -167,7 +167,8 @@ impl TlsSettings for ClientTls {
     fn load(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = provider(&self.cipher_suites);
         let verifier = self.verify.then(|| self.verifier(&provider)).transpose();
-        let (verifier, identity) = both(verifier, self.key_store.as_ref().map(resolver).transpose())?;
+        let own = self.key_store.as_ref().map(|store| Ok((store, identity(store)?))).transpose();
+        let (verifier, own) = both(verifier, own)?;
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&self.protocols.versions())
             .map_err(|_| unusable())?
@@ -176,8 +177,8 @@ impl TlsSettings for ClientTls {
             Some(verifier) => builder.with_custom_certificate_verifier(Arc::new(verifier)),
             None => builder.with_custom_certificate_verifier(Arc::new(AnyServerCertificate { provider })),
         };
-        let mut config = match identity {
-            Some(identity) => builder.with_client_cert_resolver(identity),
+        let mut config = match own {
+            Some((store, identity)) => builder.with_client_cert_resolver(resolver(store, identity)),
             None => builder.with_no_client_auth(),
         };
         // Connections last, and servers of ZooKeeper resume nothing.

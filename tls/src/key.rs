@@ -1,6 +1,5 @@
 //! From a private key and its certificates to what signs with them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::ring::sign::any_supported_type;
@@ -19,18 +18,29 @@ use crate::verify::OLD_VERSION;
 /// The object identifier id-ecPublicKey.
 const EC_PUBLIC_KEY: [u8; 7] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 
-/// What shows the certificate of a store and signs with its key. A certificate that has expired is shown too, and the log says so.
+/// The certificate of a store, and what signs with its key.
 ///
 /// # Errors
 /// If the store cannot be read, or what it has cannot be used; the file is named.
-pub(crate) fn resolver(store: &Store) -> Result<Arc<SingleCertAndKey>, TlsError> {
-    let file = store.files().next();
-    let key = certified_key(store.identity()?, file).map_err(|error| error.of(file))?;
-    Ok(Arc::new(SingleCertAndKey::from(key)))
+pub(crate) fn identity(store: &Store) -> Result<CertifiedKey, TlsError> {
+    certified_key(store.identity()?).map_err(|error| error.of(store.files().next()))
+}
+
+/// What shows the certificate of a store and signs with its key. For when nothing is wrong with other files: one that has expired is
+/// shown too, and the log says so.
+pub(crate) fn resolver(store: &Store, identity: CertifiedKey) -> Arc<SingleCertAndKey> {
+    let leaf = identity.cert.first().and_then(|leaf| parse_x509_certificate(leaf).ok());
+    if let Some((_, leaf)) = leaf.filter(|(_, leaf)| !leaf.validity().is_valid()) {
+        // No error: the clock may be what is wrong, and a client that does not verify connects as before.
+        let file = store.files().next().map(|file| tracing::field::display(file.display()));
+        let Validity { not_before, not_after } = leaf.validity();
+        tracing::warn!(file, %not_before, %not_after, "TLS: the certificate has expired or is not valid yet; peers refuse it");
+    }
+    Arc::new(identity.into())
 }
 
 /// Checks that the key can sign and belongs to the first certificate.
-fn certified_key(entry: KeyEntry, file: Option<&Path>) -> Result<CertifiedKey, TlsError> {
+fn certified_key(entry: KeyEntry) -> Result<CertifiedKey, TlsError> {
     let KeyEntry { key, chain } = entry;
     let invalid = || TlsError::new("the certificate of its private key is damaged");
     let leaf = chain.first().ok_or_else(invalid)?;
@@ -38,12 +48,6 @@ fn certified_key(entry: KeyEntry, file: Option<&Path>) -> Result<CertifiedKey, T
     // rustls would refuse it below, with a message that nobody understands.
     if parsed.version() != X509Version::V3 {
         return Err(TlsError::new(format!("its certificate is {OLD_VERSION}")));
-    }
-    let Validity { not_before, not_after } = parsed.validity();
-    if !parsed.validity().is_valid() {
-        // No error: the clock may be what is wrong, and a client that does not verify connects as before.
-        let file = file.map(|file| tracing::field::display(file.display()));
-        tracing::warn!(file, %not_before, %not_after, "TLS: the certificate has expired or is not valid yet; peers refuse it");
     }
     let key = with_public_key(key, &parsed.public_key().subject_public_key.data);
     let unsupported = |_| {

@@ -11,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 
 use crate::error::{TlsError, both};
-use crate::key::resolver;
+use crate::key::{identity, resolver};
 use crate::live::TlsSettings;
 use crate::protocols::{CipherSuites, ClientAuth, Protocols, provider, unusable};
 use crate::roots::roots;
@@ -152,7 +152,7 @@ impl TlsSettings for ServerTls {
 
     fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = provider(&self.cipher_suites);
-        let (identity, verifier) = both(resolver(&self.key_store), self.verifier(&provider))?;
+        let (identity, verifier) = both(identity(&self.key_store), self.verifier(&provider))?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&self.protocols.versions())
             .map_err(|_| unusable())?;
@@ -160,7 +160,7 @@ impl TlsSettings for ServerTls {
             Some(verifier) => builder.with_client_cert_verifier(Arc::new(verifier)),
             None => builder.with_no_client_auth(),
         };
-        let mut config = builder.with_cert_resolver(identity);
+        let mut config = builder.with_cert_resolver(resolver(&self.key_store, identity));
         // Java's server chooses by its own order too.
         config.ignore_client_order = true;
         config.session_storage = Arc::new(NoServerSessionStorage {});

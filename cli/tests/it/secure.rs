@@ -198,6 +198,14 @@ fn a_certificate_that_has_expired_is_in_the_log() {
     let log = server.stop("TERM").2;
     assert!(log.contains("the certificate has expired") && log.contains("tls.crt"), "{log}");
     assert!(log.contains("not_after=Jan  1 00:00:00 2021"), "{log}");
+    // Nobody is shown it if another file is invalid.
+    let refused = std::process::Command::new(BINARY)
+        .args([&["serve".to_owned()], &flags(folder.path())[..]].concat())
+        .args(["--tls-client-ca", "/dev/null"])
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && !log.contains("expired"), "{log}");
 }
 
 #[test]
