@@ -3,13 +3,12 @@
 mod audit;
 mod queue;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::time::SystemTime;
 
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::MakeWriter as _;
 use tracing_subscriber::fmt::format::Format;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -111,8 +110,7 @@ impl Logging {
             return false;
         }
         for line in failure.to_string().lines() {
-            // Into a queue, which takes every line.
-            let _ = self.queue.make_writer().write_all(self.format.line(Level::ERROR, line).as_bytes());
+            self.queue.push_last(&self.format.line(Level::ERROR, line));
         }
         true
     }

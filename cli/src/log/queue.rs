@@ -97,6 +97,12 @@ impl LogQueue {
         }
     }
 
+    /// Takes the last line of the process, for which there is always room.
+    pub(super) fn push_last(&self, line: &str) {
+        self.lock().push(line.as_bytes(), usize::MAX);
+        self.0.1.notify_all();
+    }
+
     /// Waits a moment until everything is written.
     pub(super) fn drain(&self) {
         let (_, changed) = &*self.0;
@@ -174,7 +180,7 @@ mod tests {
                 tracing::warn!(user, "another line");
             }
             tracing::info!(target: "audit", user, note = "longer than those", result = "success");
-            tracing::warn!(user, "the last line, which does not fit");
+            tracing::warn!(user, "another line, which does not fit");
         });
         let waiting: Vec<_> =
             queue.lock().waiting.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
@@ -182,6 +188,9 @@ mod tests {
         assert!(notice.ends_with(" log lines dropped, as nobody read stderr\n"), "{notice}");
         assert!(change.ends_with("result=\"success\"\n"), "{change}");
         assert!(waiting.len() > 100 && queue.lock().dropped == 1, "{}", waiting.len());
+        let last = "why the process ends".repeat(LIMIT_OF_CHANGES);
+        queue.push_last(&last);
+        assert!(queue.lock().waiting.back().is_some_and(|line| line == last.as_bytes()));
         drop((go, lines));
     }
 
