@@ -47,7 +47,8 @@ pub(crate) fn parse(text: &str) -> Result<ConnectString<'_>, Error> {
             "a connect string begins with its hosts, or with \"zk://\", \"zk+tls://\", \"dns-srv://\" or \"dns-srv+tls://\"".to_owned(),
         ));
     }
-    if text.matches("://").count() > 1 {
+    // What follows the slashes may be anything, as it is a path.
+    if parts.hosts.ends_with(':') && parts.chroot.starts_with("//") {
         return Err(invalid("the scheme stands once, before the first host".to_owned()));
     }
     let user = parts.user.map(parse_user).transpose().map_err(invalid)?;
@@ -231,6 +232,7 @@ mod tests {
             assert_eq!(parse(text).expect(text).security, expected, "{text}");
         }
         assert_eq!(hosts("zk+tls://alice@a:1,b/app").0.len(), 2);
+        assert_eq!(parse("zk://a:1/b+tls://c").expect("a chroot").chroot, "/b+tls://c");
     }
 
     #[test]
