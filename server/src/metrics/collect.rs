@@ -20,6 +20,8 @@ impl Shared {
     pub(crate) fn metrics(&self, at: usize) -> ServerMetrics {
         let stats = &self.stats;
         let latency = stats.latency();
+        // A reset takes this lock within that of the engine: it is not held while descriptors are listed.
+        let admin = stats.admin().clone();
         let mut metrics = ServerMetrics {
             uptime_ms: self.now().0 - stats.started.0,
             bytes_received: stats.bytes_received.load(Relaxed),
@@ -41,7 +43,7 @@ impl Shared {
             tls_handshakes_refused: stats.handshakes.refused.load(Relaxed),
             #[cfg(feature = "tls")]
             tls_handshakes_open: self.tls.as_ref().map_or(0, |tls| tls.slots.open()),
-            admin: stats.admin().clone(),
+            admin,
             turns_open: self.turns.open.load(Relaxed),
             outbox_bytes: self.registry.budget.used(),
             descriptors: environment::descriptors(),
