@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::OwnedMutexGuard;
-use tokio::time::timeout;
 use zoolet_proto::Zxid;
 use zoolet_server_core::Tree;
 use zoolet_storage::disk::{Disk, DiskFile, RealDisk};
@@ -72,7 +71,7 @@ impl Observer {
     /// The snapshot may be written even if the future is dropped; the next one waits for that.
     pub async fn take_snapshot(&self, spool: &Path) -> Result<TakenSnapshot, SnapshotError> {
         let shared = self.shared().ok_or(SnapshotError::Stopped)?;
-        let permit = timeout(BUSY, Arc::clone(&shared.backup).lock_owned()).await;
+        let permit = shared.clock.timeout(BUSY, Arc::clone(&shared.backup).lock_owned()).await;
         let permit = permit.map_err(|_| SnapshotError::Busy)?;
         let storage = |error| SnapshotError::Storage(Arc::new(error));
         let (disk, dir, zxid, _permit) = match shared.log_and_disk() {
@@ -270,6 +269,7 @@ mod tests {
 
     use tokio::runtime::Builder;
     use tokio::task::spawn_blocking;
+    use tokio::time::timeout;
     use zoolet_simdisk::SimulatedDisk;
     use zoolet_test_support::at_once;
 
