@@ -65,7 +65,7 @@ type PathLength = usize;
 #[derive(Debug)]
 pub(crate) enum KeyRef {
     Known(usize),
-    /// A key is made only if the request succeeds, or clients could use all of them up by asking.
+    /// A key is made only if the request succeeds or exceeds a quota, or clients could use all of them up by asking.
     New(Arc<str>),
 }
 
