@@ -228,6 +228,19 @@ async fn names_of_quotas_are_told_apart_up_to_a_limit_however_many_there_were() 
     assert_eq!(keys, expected.map(Arc::from).collect());
 }
 
+/// They are copied while no request is executed.
+#[tokio::test(start_paused = true)]
+async fn quotas_count_up_to_a_mebibyte_of_their_paths() {
+    let server = on_disk().await;
+    let mut wire = server.wire().await;
+    for name in ["a", "b", "c"] {
+        let top = format!("/zookeeper/quota/{}", name.repeat(400_000));
+        wire.ask(create(&top)).await;
+        wire.ask(create(&format!("{top}/zookeeper_limits")).data("count=2,bytes=3")).await;
+    }
+    assert_eq!(server.metrics().quotas.count_limit, [("/others".into(), 4)]);
+}
+
 /// Watchers of several kinds are in several lists, and a multi has events of several znodes.
 #[tokio::test(start_paused = true)]
 async fn an_event_counts_once_with_all_that_get_it() {

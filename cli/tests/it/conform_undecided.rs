@@ -100,10 +100,7 @@ fn two_servers_that_both_do_not_answer_are_not_equal() {
     let compared = ["conform", "--reference", &silent[0], "--candidate", &silent[1]];
     let ran = run(&[&compared[..], &["--timeout", "1s", "--seeds", "1", "--ops", "20"]].concat());
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
-    assert!(
-        ran.err.contains(&format!("cannot judge {}: nothing has come within 1 s", silent[0])),
-        "{ran:?}"
-    );
+    assert!(ran.err.contains(&format!("cannot judge {}: nothing has come within 1 s", silent[0])), "{ran:?}");
 }
 
 #[test]

@@ -118,11 +118,18 @@ impl Shared {
 
 /// How many quotas are looked at: each is two znodes that are parsed, while no request is executed.
 const MOST_QUOTAS: usize = 1_000;
+/// The bytes of their paths, each of which is copied and looked up twice.
+const MOST_QUOTA_PATHS: usize = 1 << 20;
 
 /// The quotas, added up below each first element of a path (`QuotaMetricsUtils`).
 fn quotas(core: &Core, keys: &mut KeyNames) -> QuotaMetrics {
     let mut sums = BTreeMap::<Arc<str>, [i64; 4]>::new();
+    let mut paths = 0;
     for QuotaView { top, count_limit, count, byte_limit, bytes } in core.tree().quotas().take(MOST_QUOTAS) {
+        paths += top.len();
+        if paths > MOST_QUOTA_PATHS {
+            break;
+        }
         let Some(name) = top_level_name(top) else { continue };
         let sum = sums.entry(keys.key(name)).or_default();
         for (sum, more) in sum.iter_mut().zip([count_limit, count, byte_limit, bytes]) {
