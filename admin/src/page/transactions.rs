@@ -1,5 +1,6 @@
 //! The transactions as they come, by long poll.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -39,13 +40,19 @@ pub(super) async fn transactions(reader: &Reader<'_>, request: &HttpRequest) -> 
         return Ok(json!({ "transactions": [], "last": last, "missed": false }));
     };
     let RecentTxns { txns, last, missed, .. } = recent.ok_or_else(ApiError::stopped)?;
-    let known = |core: &Core, viewer: &Viewer, txn: RecentTxn| {
-        let known = |step: &TxnStep| step.path.as_ref().is_none_or(|path| may_know(core, viewer, path));
-        (txn.steps.iter().map(known).collect(), txn)
+    let known = |core: &Core, viewer: &Viewer, path: Option<Arc<str>>| {
+        path.is_none_or(|path| may_know(core, viewer, &path))
     };
-    let txns: Vec<(Vec<bool>, RecentTxn)> = reader.look_at_each(txns, known).await?;
-    let passing = txns.iter().filter(|(known, txn)| filter.passes(txn, known));
-    let rows: Vec<Value> = passing.map(|(known, txn)| shown(txn, known)).collect();
+    // Clients are served between two paths, and not only between two transactions.
+    let paths = txns.iter().flat_map(|txn| &txn.steps).map(|step| step.path.clone()).collect();
+    let known = reader.look_at_each(paths, known).await?;
+    let mut rest = &known[..];
+    let passing = txns.iter().filter_map(|txn| {
+        let (known, others) = rest.split_at(txn.steps.len());
+        rest = others;
+        filter.passes(txn, known).then(|| shown(txn, known))
+    });
+    let rows: Vec<Value> = passing.collect();
     Ok(json!({ "transactions": rows, "last": last.to_string(), "missed": missed }))
 }
 

@@ -78,6 +78,14 @@ async fn paths_that_a_reader_may_not_know_of_are_hidden() {
     let call = format!("transactions?after={last}");
     let hidden = scene.api(&call).await;
     assert!(!hidden.to_string().contains("/secret/"), "{hidden}");
+    client.ask(multi([create("/open"), create_for("/secret/more", of_bob()), create("/last")])).await;
+    client.ask(set_data("/open", "x")).await;
+    let after = scene.api(&call).await;
+    let paths = |at: usize| -> Value {
+        let steps = after["transactions"][at]["steps"].as_array().expect("a list");
+        steps.iter().map(|step| step["path"].clone()).collect()
+    };
+    assert_eq!((paths(3), paths(4)), (json!(["/open", null, "/last"]), json!(["/open"])));
     // One that is open itself is no secret while it is there, as for any client.
     let plan = scene.api_as(BOB, &call).await;
     assert_eq!(plan["transactions"][0]["steps"][0]["path"], "/secret/plan");
