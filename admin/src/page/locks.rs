@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use zoolet_proto::contender::{self, ContenderKind, ContenderName};
-use zoolet_proto::{SessionId, Zxid, path};
+use zoolet_proto::{ErrorCode, SessionId, Zxid, path};
 use zoolet_server::ConnectionSource;
 use zoolet_server_core::{ConnId, Core, Viewer};
 
@@ -100,9 +100,9 @@ async fn find(reader: &Reader<'_>) -> ApiResult<(Queues, usize, bool)> {
     Ok((queues, looked, true))
 }
 
-/// One queue as the reader sees it; `None` if it may not list the directory.
+/// One queue as the reader sees it; `None` if it may not list the directory, or nobody is left in the queue.
 async fn see(reader: &Reader<'_>, dir: &str, mut contenders: Vec<Contender>) -> ApiResult<Option<Value>> {
-    let length = contenders.len();
+    let found = contenders.len();
     // By number first, so that those in front are among the ones that are looked up.
     contenders.sort_by_key(|contender| contender.name.map_or(0, |name| name.sequence));
     let by_number = numbers_decide(&contenders);
@@ -114,14 +114,24 @@ async fn see(reader: &Reader<'_>, dir: &str, mut contenders: Vec<Contender>) -> 
         return Ok(None);
     }
     let see = |core: &Core, viewer: &Viewer, contender: Contender| {
-        let seen = core.view(viewer, &contender.path).ok().and_then(|node| {
-            let (session, stat) = (node.owner().as_session()?, node.stat());
-            let conn = core.sessions().get(session).and_then(|session| session.conn);
-            Some(Seen { czxid: stat.czxid, ctime: stat.ctime, session, conn })
-        });
-        Contender { seen, ..contender }
+        let seen = match core.view(viewer, &contender.path) {
+            Ok(node) => {
+                let (session, stat) = (node.owner().as_session()?, node.stat());
+                let conn = core.sessions().get(session).and_then(|session| session.conn);
+                Some(Seen { czxid: stat.czxid, ctime: stat.ctime, session, conn })
+            }
+            // It has left the queue since it was found.
+            Err(ErrorCode::NoNode) => return None,
+            Err(_) => None,
+        };
+        Some(Contender { seen, ..contender })
     };
-    let mut seen = reader.look_at_each(contenders, see).await?;
+    let looked = contenders.len();
+    let mut seen: Vec<_> = reader.look_at_each(contenders, see).await?.into_iter().flatten().collect();
+    let length = found - (looked - seen.len());
+    if length == 0 {
+        return Ok(None);
+    }
     if !by_number {
         seen.sort_by_key(|contender| contender.seen.map_or(Zxid(i64::MAX), |seen| seen.czxid));
         seen.truncate(CONTENDERS);
@@ -196,6 +206,9 @@ fn states(queue: &[Contender], recipe: Option<&str>) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use zoolet_server::Server;
+    use zoolet_test_support::{Hello, Wire, create, ephemeral};
+
     use super::*;
 
     fn queue(names: &[&str]) -> Vec<Contender> {
@@ -243,5 +256,23 @@ mod tests {
         assert!(!numbers_decide(&queue(&["a-lock-0000000002", "b-lock-0000000002"])));
         assert!(!numbers_decide(&queue(&["lock--000000002", "lock-0000000002"])));
         assert!(!numbers_decide(&queue(&["lock-0000000001", "lock-2147483647"])));
+    }
+
+    #[tokio::test]
+    async fn who_is_gone_when_it_is_looked_at_does_not_hold_the_lock() {
+        let server = Server::builder().bind("127.0.0.1:0").start().await.expect("a server");
+        let observer = server.observer();
+        let reader = Reader::anonymous(&observer);
+        let stream = observer.connect_for(reader.peer).expect("a connection");
+        let mut client = Wire::open(stream, Hello::new()).await;
+        client.ask(create("/q")).await;
+        client.ask(ephemeral("/q/lock-0000000002")).await;
+        let left = see(&reader, "/q", queue(&["lock-0000000001", "lock-0000000002"])).await;
+        let left = left.expect("a server that runs").expect("a queue");
+        assert_eq!((&left["length"], left["contenders"].as_array().map(Vec::len)), (&json!(1), Some(1)));
+        let holder = &left["contenders"][0];
+        assert_eq!((&holder["name"], &holder["state"]), (&json!("lock-0000000002"), &json!("holds")));
+        let nobody = see(&reader, "/q", queue(&["lock-0000000001"])).await;
+        assert_eq!(nobody.expect("a server that runs"), None);
     }
 }

@@ -50,6 +50,13 @@ impl<'o> Reader<'o> {
         Ok(Self { observer, viewer, peer, credentials })
     }
 
+    /// Somebody on this machine who has proved nothing.
+    #[cfg(test)]
+    pub(super) fn anonymous(observer: &'o Observer) -> Self {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        Self { observer, viewer: Viewer::new(peer.ip()), peer, credentials: None }
+    }
+
     /// Looks at the state between two turns of the server, with the identities of the reader.
     ///
     /// # Errors
@@ -164,7 +171,6 @@ pub(super) fn may_know(core: &Core, viewer: &Viewer, path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -176,8 +182,8 @@ mod tests {
     #[tokio::test]
     async fn others_are_served_between_slow_parts_of_a_look_at_many_things() {
         let server = Server::builder().bind("127.0.0.1:0").start().await.expect("a server");
-        let (observer, peer) = (server.observer(), SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
-        let reader = Reader { observer: &observer, viewer: Viewer::new(peer.ip()), peer, credentials: None };
+        let observer = server.observer();
+        let reader = Reader::anonymous(&observer);
         let served = Arc::new(AtomicUsize::new(0));
         let others = Arc::clone(&served);
         let others = tokio::spawn(async move {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use zoolet_proto::{Acl, Stat, path};
-use zoolet_server_core::{Core, Owner};
+use zoolet_proto::{Acl, ErrorCode, Stat, path};
+use zoolet_server_core::{Core, Owner, Viewer};
 
 use super::answer::{ApiError, ApiResult};
 use super::visible::{Reader, path_of};
@@ -64,13 +64,23 @@ pub(super) async fn children(reader: &Reader<'_>, request: &HttpRequest) -> ApiR
         Ok((total, slice, more))
     });
     let (total, slice, more) = look.await?.map_err(|code| ApiError::refused(code, &path))?;
-    let children = reader.look_at_each(slice, |core, viewer, child| {
-        // The number of children is a part of the Stat, which not everybody may read who may list the names.
-        let node = core.view(viewer, &child).ok();
-        let ephemeral = node.is_some_and(|node| node.owner().as_session().is_some());
-        json!([path::name(&child), node.map(|node| node.children().len()), ephemeral])
-    });
-    Ok(json!({ "total": total, "children": children.await?, "more": more }))
+    let listed = slice.len();
+    let children = child_rows(reader, slice).await?;
+    Ok(json!({ "total": total - (listed - children.len()), "children": children, "more": more }))
+}
+
+/// What the tree shows of these, but for those that are gone by now.
+async fn child_rows(reader: &Reader<'_>, paths: Vec<Arc<str>>) -> ApiResult<Vec<Value>> {
+    let row = |core: &Core, viewer: &Viewer, path: Arc<str>| {
+        let (children, ephemeral) = match core.view(viewer, &path) {
+            Ok(node) => (Some(node.children().len()), node.owner().as_session().is_some()),
+            Err(ErrorCode::NoNode) => return None,
+            // The number of children is a part of the Stat, which not everybody may read who may list the names.
+            Err(_) => (None, false),
+        };
+        Some(json!([path::name(&path), children, ephemeral]))
+    };
+    Ok(reader.look_at_each(paths, row).await?.into_iter().flatten().collect())
 }
 
 /// Children whose names contain a text, from the one after `after`. Looks at 20,000 of them at most, and says whether there are more.
@@ -148,4 +158,20 @@ fn owner_of(owner: Owner) -> Value {
 
 fn acl_entry(entry: &Acl) -> Value {
     json!([format!("{:?}", entry.perms), entry.scheme, entry.id])
+}
+
+#[cfg(test)]
+mod tests {
+    use zoolet_server::Server;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_child_that_is_gone_when_it_is_looked_at_is_not_shown_as_one_that_is_hidden() {
+        let server = Server::builder().bind("127.0.0.1:0").start().await.expect("a server");
+        let observer = server.observer();
+        let paths = ["/gone", "/zookeeper"].map(Arc::from).to_vec();
+        let rows = child_rows(&Reader::anonymous(&observer), paths).await.expect("a server that runs");
+        assert_eq!(rows, [json!(["zookeeper", 2, false])]);
+    }
 }
