@@ -16,10 +16,9 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 #[derive(Debug)]
 pub(super) struct AllowedHosts {
     names: Vec<String>,
-    /// Whether it listens on all addresses: then any of them, but no other name.
-    any_address: bool,
-    /// Whether only this machine reaches it. From elsewhere a scraper may have any name for it.
-    is_local: bool,
+    /// Where it listens. If that is everywhere, it is asked by any address, but by no other name. If it is the loopback, only this machine
+    /// reaches it; from elsewhere a scraper may have any name for it.
+    bound: IpAddr,
 }
 
 /// By whose name a request asks.
@@ -37,11 +36,7 @@ impl AllowedHosts {
     /// Those of a server that listens on `addr`, which has turned out to be `local`, and the configured ones.
     pub(super) fn new(addr: &str, local: SocketAddr, configured: &[String]) -> Self {
         let names = std::iter::once(host_of(addr)).chain(configured.iter().map(String::as_str));
-        Self {
-            names: names.map(str::to_ascii_lowercase).collect(),
-            any_address: local.ip().is_unspecified(),
-            is_local: local.ip().to_canonical().is_loopback(),
-        }
+        Self { names: names.map(str::to_ascii_lowercase).collect(), bound: local.ip().to_canonical() }
     }
 
     pub(super) fn asked(&self, headers: &HeaderMap) -> AskedHost {
@@ -50,7 +45,8 @@ impl AllowedHosts {
         let is_own = match address(name) {
             Some(ip) => {
                 ip.is_loopback()
-                    || self.any_address
+                    || self.bound.is_unspecified()
+                    || self.bound == ip
                     || self.names.iter().any(|allowed| address(allowed) == Some(ip))
             }
             None => {
@@ -69,7 +65,7 @@ impl AllowedHosts {
     pub(super) fn refusal(&self, parts: &Parts, client: &HttpClient) -> Option<HttpResponse> {
         let reason = if is_of_another_site(parts) {
             "another site has asked for this\n"
-        } else if self.is_local
+        } else if self.bound.is_loopback()
             // The certificate has the name.
             && !client.is_secure
             // No browser leaves it out.
@@ -157,6 +153,9 @@ mod tests {
         }
         assert_eq!(asked(&everywhere, "zk1.example.com"), AskedHost::Other);
         assert_eq!(asked(&hosts("[::]:8080", &[]), "192.168.1.5"), AskedHost::Own);
-        assert_eq!(asked(&hosts("zk1.example.com:8080", &[]), "zk1.example.com:8080"), AskedHost::Own);
+        // Bound by a name, to the address that it has.
+        for host in ["zk1.example.com:8080", "10.1.2.3:8080"] {
+            assert_eq!(asked(&hosts("zk1.example.com:8080", &[]), host), AskedHost::Own, "{host}");
+        }
     }
 }
