@@ -29,7 +29,7 @@ pub(crate) use response::{HttpResponse, PieceSender};
 #[cfg(feature = "tls")]
 pub(crate) use secure::Https;
 pub(crate) use service::{Answering, HttpHandler};
-pub(crate) use sites::AskedHost;
+pub(crate) use sites::{AskedHost, without_port};
 
 /// Without the feature there is none.
 #[cfg(not(feature = "tls"))]

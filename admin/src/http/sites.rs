@@ -15,7 +15,7 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// The names of a server.
 #[derive(Debug)]
 pub(super) struct AllowedHosts {
-    names: Vec<String>,
+    names: Vec<Host>,
     /// Where it listens. If that is everywhere, it is asked by any address, but by no other name. If it is the loopback, only this machine
     /// reaches it; from elsewhere a scraper may have any name for it.
     bound: IpAddr,
@@ -35,29 +35,21 @@ pub(crate) enum AskedHost {
 impl AllowedHosts {
     /// Those of a server that listens on `addr`, which has turned out to be `local`, and the configured ones.
     pub(super) fn new(addr: &str, local: SocketAddr, configured: &[String]) -> Self {
-        let names = std::iter::once(host_of(addr)).chain(configured.iter().map(String::as_str));
-        Self { names: names.map(str::to_ascii_lowercase).collect(), bound: local.ip().to_canonical() }
+        let names = std::iter::once(addr).chain(configured.iter().map(String::as_str));
+        Self { names: names.filter_map(Host::of).collect(), bound: local.ip().to_canonical() }
     }
 
     pub(super) fn asked(&self, headers: &HeaderMap) -> AskedHost {
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let name = host_of(host);
-        let is_own = match address(name) {
-            Some(ip) => {
-                ip.is_loopback()
-                    || self.bound.is_unspecified()
-                    || self.bound == ip
-                    || self.names.iter().any(|allowed| address(allowed) == Some(ip))
-            }
-            None => {
-                let name = name.to_ascii_lowercase();
-                name == "localhost" || !name.is_empty() && self.names.contains(&name)
-            }
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).and_then(Host::of);
+        let Some(host) = host else { return AskedHost::Other };
+        let is_own = match &host {
+            Host::Address(ip) => ip.is_loopback() || self.bound.is_unspecified() || self.bound == *ip,
+            Host::Name(name) => name == "localhost",
         };
-        match address(name) {
-            _ if is_own => AskedHost::Own,
-            Some(_) => AskedHost::Address,
-            None => AskedHost::Other,
+        match host {
+            _ if is_own || self.names.contains(&host) => AskedHost::Own,
+            Host::Address(_) => AskedHost::Address,
+            Host::Name(_) => AskedHost::Other,
         }
     }
 
@@ -89,11 +81,35 @@ fn is_of_another_site(parts: &Parts) -> bool {
     !is_link && !matches!(field(FETCH_SITE), None | Some(b"same-origin" | b"none"))
 }
 
+/// A host, in the form in which it is compared.
+#[derive(Debug, PartialEq, Eq)]
+enum Host {
+    Address(IpAddr),
+    Name(String),
+}
+
+impl Host {
+    /// That of `host:port` or `host`, if there is one. The dot of the root of all names is of no meaning.
+    fn of(text: &str) -> Option<Self> {
+        let host = without_port(text);
+        let host = host.strip_suffix('.').unwrap_or(host);
+        match address(host) {
+            Some(ip) => Some(Self::Address(ip)),
+            None => (!host.is_empty()).then(|| Self::Name(host.to_ascii_lowercase())),
+        }
+    }
+}
+
 /// The host of `host:port`, `[::1]:port` or `host`.
-fn host_of(text: &str) -> &str {
+pub(crate) fn without_port(text: &str) -> &str {
     match text.rsplit_once(':') {
-        // The last colon of an address in brackets is not that of a port.
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.ends_with(':') => host,
+        // An address whose colons are not in brackets has no port.
+        Some((host, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit())
+                && (!host.contains(':') || host.ends_with(']')) =>
+        {
+            host
+        }
         _ => text,
     }
 }
@@ -153,6 +169,14 @@ mod tests {
         }
         assert_eq!(asked(&everywhere, "zk1.example.com"), AskedHost::Other);
         assert_eq!(asked(&hosts("[::]:8080", &[]), "192.168.1.5"), AskedHost::Own);
+        let configured = ["ZK1.example.com:8080", "zk2.example.com.", "2001:db8::5:80"].map(str::to_owned);
+        let configured = hosts("127.0.0.1:8080", &configured);
+        for host in ["zk1.example.com", "zk1.example.com.:80", "zk2.example.com:80", "[2001:db8::5:80]:80"] {
+            assert_eq!(asked(&configured, host), AskedHost::Own, "{host}");
+        }
+        for host in [".", "zk1.example.com..", "[2001:db8::5]"] {
+            assert_ne!(asked(&configured, host), AskedHost::Own, "{host}");
+        }
         // Bound by a name, to the address that it has.
         for host in ["zk1.example.com:8080", "10.1.2.3:8080"] {
             assert_eq!(asked(&hosts("zk1.example.com:8080", &[]), host), AskedHost::Own, "{host}");

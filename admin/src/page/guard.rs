@@ -6,7 +6,7 @@ use hyper::header::{
 };
 
 use super::answer::{ApiError, ApiResult};
-use crate::http::{AskedHost, HttpRequest, HttpResponse};
+use crate::http::{AskedHost, HttpRequest, HttpResponse, without_port};
 
 /// A write has this field. A form or an image of another site cannot add it.
 const WRITE_HEADER: HeaderName = HeaderName::from_static("x-zoolet-page");
@@ -39,7 +39,7 @@ pub(super) fn host(request: &HttpRequest) -> ApiResult<()> {
     if request.host == AskedHost::Own {
         return Ok(());
     }
-    let host = request.header(&HOST).unwrap_or_default();
+    let host = without_port(request.header(&HOST).unwrap_or_default());
     Err(ApiError::forbidden(format!(
         "the page is not served under the name {:?}; ask for it by its address, or allow the name in the settings of the admin \
          server",

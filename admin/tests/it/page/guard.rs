@@ -66,11 +66,13 @@ async fn a_name_that_another_site_could_get_is_refused() {
         (format!("zk1.example.com:{port}"), 200),
         (format!("evil.example:{port}"), 403),
         (format!("127.0.0.1.evil.example:{port}"), 403),
-        ("10.0.0.1".to_owned(), 403),
+        (format!("10.0.0.1:{port}"), 403),
     ] {
         for path in ["/", "/page.js", "/api/server", "/api/znode?path=/"] {
             let got = scene.send_as("GET", path, &format!("Host: {host}\r\n"), "").await;
             assert_eq!(got.status, status, "{path} at {host}");
+            let is_named = got.body.contains(r#"under the name \"10.0.0.1\"; ask"#);
+            assert_eq!(is_named, host.starts_with("10."), "as `page_host` takes it: {}", got.body);
         }
     }
 }
