@@ -176,8 +176,9 @@ impl AdminServerBuilder {
     }
 
     /// A name by which the server may be asked, such as `zk1.example.com` or that of a proxy which passes the host on. Without it the page
-    /// answers to the names of the loopback and to the address that it is bound to, and so do the commands on the loopback and those for
-    /// snapshots, by any address as well: no other site can then read them through the browser of an operator (DNS rebinding).
+    /// answers to the names of the loopback and to the address that the server is bound to. By plain HTTP the commands on the loopback,
+    /// and those for snapshots anywhere, answer to these and to any address. So no other site can read them through the browser of an
+    /// operator (DNS rebinding).
     pub fn page_host(mut self, name: impl Into<String>) -> Self {
         self.hosts.push(name.into());
         self
