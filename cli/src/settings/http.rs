@@ -65,11 +65,14 @@ impl HttpParts {
         if self.has_https() {
             return self.https.check();
         }
-        let is_named = self.hosts.is_empty() || self.metrics_addr().is_some();
-        let is_used = self.admin_addr().is_some() || !self.writable && is_named;
-        (!is_used).then_some(SettingMistake::Together(
-            "--admin-writable and --admin-host are used by no admin server; set --admin (admin.serverPort)",
-        ))
+        let unused = match (self.admin_addr(), self.writable) {
+            (None, true) => "--admin-writable is used by no admin server; set --admin (admin.serverPort)",
+            (None, false) if !self.hosts.is_empty() && self.metrics_addr().is_none() => {
+                "--admin-host is used by no admin server and no metrics; set --admin (admin.serverPort) or --metrics"
+            }
+            _ => return None,
+        };
+        Some(SettingMistake::Together(unused))
     }
 
     /// Whether there is an admin server that speaks HTTPS.

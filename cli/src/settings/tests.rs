@@ -99,7 +99,12 @@ fn a_protection_that_nothing_uses_is_a_warning_in_a_file_and_a_mistake_as_a_flag
         (&tls[..2], &[("tls-crl", "/file.pem")], "no client is asked for a certificate"),
         (&tls, &[("tls-crl", "/file.pem")], "no client is asked for a certificate"),
         (&[], &[("admin-writable", "true")], "used by no admin server"),
-        (&[], &[("admin-host", "zk.example")], "used by no admin server"),
+        (&[], &[("admin-host", "zk.example")], "used by no admin server and no metrics"),
+        (
+            &[],
+            &[("admin-writable", "true"), ("admin-host", "zk.example"), ("metrics", "127.0.0.1:1")],
+            "--admin-writable is used by no admin server",
+        ),
         (&https, &[], "set ssl.quorum.trustStore.location"),
     ] {
         let mistakes = set(keys, flags).check();
