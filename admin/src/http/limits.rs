@@ -6,8 +6,8 @@ use std::time::Duration;
 pub(crate) const MAX_CONNECTIONS: usize = 64;
 pub(crate) const MAX_CONNECTIONS_PER_ADDRESS: usize = 32;
 
-/// One that has no request under way, and has waited for its peer for so long, gives way to one more; if there is none, that one is
-/// closed at once. Nobody needs as long for a handshake or between two requests as silent connections could keep a scraper out.
+/// One that has waited for its peer for so long gives way to one more; if there is none, that one is closed at once. Nobody needs as
+/// long for a handshake, between two requests or for [`LEAST_MOVED`] bytes of a body as silent connections could keep a scraper out.
 pub(crate) const STALLED: Duration = Duration::from_secs(1);
 
 /// Bytes of a request line with its header fields, as Jetty allows. A longer one is answered 431.

@@ -139,7 +139,7 @@ async fn serve(serving: Arc<Serving>, stream: TcpStream, addr: SocketAddr, slot:
 async fn serve_secure(https: &Https, stream: TcpStream, client: HttpClient, serving: &Serving) {
     use super::secure::OpenedHttp;
     let opened = tokio::select! {
-        opened = https.open(stream, client.addr.ip(), &serving.stepper) => opened,
+        opened = https.open(stream, &client, &serving.stepper) => opened,
         () = serving.stop.cancelled() => return,
     };
     match opened {

@@ -57,6 +57,7 @@ impl HttpRequest {
 /// The body of a request.
 pub(crate) struct HttpBody {
     incoming: Incoming,
+    connection: Arc<ConnectionState>,
     /// In which time the client must send [`LEAST_MOVED`] bytes, or the end.
     timeout: Duration,
     /// What is left of that time, which runs while the body is waited for, and what was sent in it.
@@ -76,8 +77,8 @@ pub(crate) enum BodyError {
 }
 
 impl HttpBody {
-    pub(super) fn new(incoming: Incoming, timeout: Duration) -> Self {
-        Self { incoming, timeout, left: timeout, sent: 0 }
+    pub(super) fn new(incoming: Incoming, connection: Arc<ConnectionState>, timeout: Duration) -> Self {
+        Self { incoming, connection, timeout, left: timeout, sent: 0 }
     }
 
     /// The next piece; `None` at the end.
@@ -87,7 +88,9 @@ impl HttpBody {
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         loop {
             let begun = Instant::now();
+            self.connection.note(false);
             let frame = timeout(self.left, self.incoming.frame()).await;
+            self.connection.note(true);
             let frame = frame.map_err(|_| BodyError::Slow(self.timeout))?;
             self.left = self.left.saturating_sub(begun.elapsed());
             match frame.transpose()? {
@@ -98,6 +101,7 @@ impl HttpBody {
                         self.sent += piece.len();
                         if self.sent >= LEAST_MOVED {
                             (self.left, self.sent) = (self.timeout, 0);
+                            self.connection.restart(true);
                         }
                         return Ok(Some(piece));
                     }
@@ -134,6 +138,7 @@ impl HttpBody {
         };
         // What is still missing then closes the connection.
         let _ = timeout(time, discard).await;
+        self.connection.note(true);
     }
 }
 

@@ -1,7 +1,6 @@
 //! [`Https`]: TLS in front of HTTP, on a port of its own or beside plain HTTP.
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
@@ -13,6 +12,7 @@ use zoolet_tls::tokio_rustls::server::TlsStream;
 use zoolet_tls::{LiveTls, ServerTls};
 
 use super::limits::HANDSHAKE_TIME;
+use super::request::HttpClient;
 
 /// How connections are secured.
 pub(crate) struct Https {
@@ -39,7 +39,7 @@ impl Https {
     pub(super) async fn open(
         &self,
         stream: TcpStream,
-        peer: IpAddr,
+        client: &HttpClient,
         stepper: &Stepper,
     ) -> io::Result<OpenedHttp> {
         /// The type of a record of a handshake, with which no method begins.
@@ -56,9 +56,10 @@ impl Https {
                 }
             }
             let accepting = TlsAcceptor::from(self.live.current().await).accept(stream);
-            let stream = stepper.run(accepting, |_| {}).await?;
+            let stream = stepper.run(accepting, |is_busy| client.connection.note(is_busy)).await?;
+            client.connection.note(false);
             let chain = stream.get_ref().1.peer_certificates();
-            let subject = self.live.settings().client_subject(chain, peer)?;
+            let subject = self.live.settings().client_subject(chain, client.addr.ip())?;
             Ok(OpenedHttp::Secure(Box::new(stream), subject))
         };
         timeout(HANDSHAKE_TIME, open).await?

@@ -1,6 +1,7 @@
 //! From a request of hyper to an answer: what Jetty decides before Apache's servlets, then the [`HttpHandler`].
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HOST, HeaderName, HeaderValue};
@@ -27,7 +28,7 @@ pub(super) async fn answer(
 ) -> Response<ResponseBody> {
     let under_way = client.connection.begin();
     let (parts, incoming) = request.into_parts();
-    let mut body = HttpBody::new(incoming, serving.idle_timeout);
+    let mut body = HttpBody::new(incoming, Arc::clone(&client.connection), serving.idle_timeout);
     let is_secure = client.is_secure;
     let refusal = serving.hosts.refusal(&parts, &client).or_else(|| refusal(&parts));
     let response = match refusal {

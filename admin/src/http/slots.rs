@@ -11,8 +11,8 @@ use super::limits::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_ADDRESS, STALLED};
 
 /// A bound on connections.
 ///
-/// If there is no place, one that has no request under way, and has waited for its peer for a second, gives way, the oldest first: one of
-/// the same address if that has too many. So silent connections keep nobody out, before and after a handshake.
+/// If there is no place, one that waits for its peer, and has done so for a second, gives way, the oldest first: one of the same address
+/// if that has too many. So silent connections keep nobody out, before and after a handshake, and within a request either.
 #[derive(Debug, Default)]
 pub(super) struct Slots(Mutex<OpenConnections>);
 
@@ -26,15 +26,16 @@ struct OpenConnections {
 /// What a connection waits for.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
-    requests: Mutex<Requests>,
+    waiting: Mutex<Waiting>,
     cut: CancellationToken,
 }
 
 #[derive(Debug)]
-struct Requests {
-    under_way: usize,
-    /// When the last one ended, or the connection began.
+struct Waiting {
+    /// When the peer has last done its part, and later by the time for which this server has not done its own.
     since: Instant,
+    /// From when on the connection waits for this server.
+    busy: Option<Instant>,
 }
 
 /// A request that is under way until this is dropped.
@@ -65,7 +66,7 @@ impl Slots {
 }
 
 impl OpenConnections {
-    /// Closes one of these peers; `None` if all have something under way.
+    /// Closes one of these peers; `None` if none has waited for its peer for long.
     fn give_way(&mut self, of: impl Fn(IpAddr) -> bool) -> Option<()> {
         let now = Instant::now();
         let mut open = self.by_number.iter();
@@ -78,14 +79,30 @@ impl OpenConnections {
 
 impl ConnectionState {
     fn new() -> Self {
-        let requests = Mutex::new(Requests { under_way: 0, since: Instant::now() });
-        Self { requests, cut: CancellationToken::new() }
+        let waiting = Waiting { since: Instant::now(), busy: None };
+        Self { waiting: Mutex::new(waiting), cut: CancellationToken::new() }
     }
 
     /// Notes a request.
     pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
-        locked(&self.requests).under_way += 1;
+        self.restart(true);
         UnderWay(Arc::clone(self))
+    }
+
+    /// Notes that the peer has done its part, and whether the connection waits for this server now.
+    pub(super) fn restart(&self, is_busy: bool) {
+        let now = Instant::now();
+        *locked(&self.waiting) = Waiting { since: now, busy: is_busy.then_some(now) };
+    }
+
+    /// Notes whether the connection waits for this server, and not for its peer.
+    pub(super) fn note(&self, is_busy: bool) {
+        let mut waiting = locked(&self.waiting);
+        if is_busy {
+            waiting.busy.get_or_insert_with(Instant::now);
+        } else if let Some(busy) = waiting.busy.take() {
+            waiting.since += busy.elapsed();
+        }
     }
 
     /// Closes the connection.
@@ -99,16 +116,14 @@ impl ConnectionState {
     }
 
     fn is_stalled(&self, now: Instant) -> bool {
-        let requests = locked(&self.requests);
-        requests.under_way == 0 && now.saturating_duration_since(requests.since) >= STALLED
+        let waiting = locked(&self.waiting);
+        waiting.busy.is_none() && now.saturating_duration_since(waiting.since) >= STALLED
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut requests = locked(&self.0.requests);
-        requests.under_way -= 1;
-        requests.since = Instant::now();
+        self.0.restart(false);
     }
 }
 
@@ -165,5 +180,21 @@ mod tests {
         assert!(!is_cut(&ones[0]), "it has a request");
         drop(busy);
         assert!(take(&slots, 3).is_none(), "and had one until now");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_time_for_which_it_waits_for_its_peer_counts_and_it_adds_up() {
+        let connection = Arc::new(ConnectionState::new());
+        let is_stalled = || connection.is_stalled(Instant::now());
+        for is_stalled_then in [false, true] {
+            connection.note(true);
+            advance(2 * STALLED).await;
+            assert!(!is_stalled(), "it waits for the server");
+            connection.note(false);
+            advance(STALLED / 2).await;
+            assert_eq!(is_stalled(), is_stalled_then);
+        }
+        drop(connection.begin());
+        assert!(!is_stalled(), "the peer has done its part");
     }
 }
