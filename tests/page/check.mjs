@@ -236,25 +236,47 @@ await check('a writable page creates, sets and deletes, and asks before it delet
   await page.until("![...document.querySelectorAll('#tree .name')].some(name => name.textContent.startsWith('made'))");
 });
 
-await check('the tree is drawn after two looks at the same children that overlap', { url: writing, hash: '/znodes/config' }, async page => {
+for (const order of [[0, 1], [1, 0]]) {
+  await check(`of two looks at the same children that end as ${order} the later one counts`, { url: writing, hash: '/znodes/config' }, async page => {
+    const named = name => `[...document.querySelectorAll('#tree .name')].some(name => name.textContent === '${name}')`;
+    await page.until("document.querySelector('#znode .buttons') && document.querySelector('#tree .row[aria-selected=\"true\"]')");
+    await page.eval("document.querySelector('#tree').focus()");
+    await page.key('ArrowRight');
+    await page.until(named('app'), 'the children');
+    // Answers wait until both looks have begun: that of the refresh, and that of the dialog.
+    await page.eval(holdChildren);
+    assert.equal((await page.eval(call('create', { path: '/config/first', data: '' })))[0], 200);
+    await page.until('held.length === 1', 'the look of the refresh');
+    await page.click('#znode .buttons button:nth-child(2)');
+    await page.type('second');
+    await page.click('#write-ok');
+    await page.until('held.length === 2', 'the look of the dialog');
+    for (const at of order) {
+      await page.eval(`held[${at}]()`);
+      await page.until(named(['first', 'second'][at]), `what look ${at} has found`);
+    }
+    await page.until(`${chosen} === 'second'`);
+    await page.eval('new Promise(done => setTimeout(done, 100))');
+    assert.equal(await page.eval(`${named('first')} && ${named('second')}`), true, 'both');
+    for (const name of ['first', 'second']) assert.equal((await page.eval(call('delete', { path: `/config/${name}`, version: 0 })))[0], 200);
+  });
+}
+
+await check('children that cannot be loaded anew stay as they were, and the next look shows the new ones', { url: writing }, async page => {
   const named = name => `[...document.querySelectorAll('#tree .name')].some(name => name.textContent === '${name}')`;
-  await page.until("document.querySelector('#znode .buttons') && document.querySelector('#tree .row[aria-selected=\"true\"]')");
+  await page.until(`document.querySelector('#znode .buttons') && ${named('config')}`);
   await page.eval("document.querySelector('#tree').focus()");
+  await page.key('ArrowDown', 2);
   await page.key('ArrowRight');
-  await page.until(named('app'), 'the children');
-  // Answers wait until both looks have begun: that of the refresh, and that of the dialog.
-  await page.eval(holdChildren);
-  assert.equal((await page.eval(call('create', { path: '/config/first', data: '' })))[0], 200);
-  await page.until('held.length === 1', 'the look of the refresh');
-  await page.click('#znode .buttons button:nth-child(2)');
-  await page.type('second');
-  await page.click('#write-ok');
-  await page.until('held.length === 2', 'the look of the dialog');
-  await page.eval('held[0]()');
-  await page.until(named('first'), 'what the first has found');
-  await page.eval('held[1]()');
-  await page.until(`${chosen} === 'second' && ${named('second')}`, 'what the second has found');
-  for (const name of ['first', 'second']) assert.equal((await page.eval(call('delete', { path: `/config/${name}`, version: 0 })))[0], 200);
+  await page.until(named('app'), 'the children of /config');
+  await page.eval("window.real = window.fetch; window.fetch = (to, ...rest) => to.startsWith('api/children') ? Promise.reject(new TypeError('gone')) : real(to, ...rest)");
+  assert.equal((await page.eval(call('create', { path: '/another', data: '' })))[0], 200);
+  await page.until("document.querySelector('#tree .gap')?.textContent.includes('does not answer')", 'the problem');
+  assert.equal(await page.eval(named('app')), true, 'the children of /config');
+  await page.eval('window.fetch = real');
+  assert.equal((await page.eval(call('create', { path: '/last', data: '' })))[0], 200);
+  await page.until(`${named('last')} && ${named('another')} && ${named('app')} && !document.querySelector('#tree .gap')`, 'all of them');
+  for (const name of ['another', 'last']) assert.equal((await page.eval(call('delete', { path: `/${name}`, version: 0 })))[0], 200);
 });
 
 await check('what somebody has changed meanwhile is not overwritten', { url: writing, hash: '/znodes/config/empty', refusals: 1 }, async page => {

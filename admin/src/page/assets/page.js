@@ -259,10 +259,10 @@ class LongList {
 
 const PAGE = 500;
 
-/** A znode of the tree. `children` has those that were loaded, in their order. */
+/** A znode of the tree. `children` has those that were loaded, in their order. Looks at them are counted: `applied` is the one that has shown these, `begun` the last one. */
 class TreeNode {
   constructor(path, depth, parent, total, ephemeral) {
-    Object.assign(this, { path, depth, parent, total, ephemeral, open: false, children: [], complete: false, loading: null, problem: null });
+    Object.assign(this, { path, depth, parent, total, ephemeral, open: false, children: [], complete: false, loading: null, problem: null, begun: 0, applied: 0 });
   }
 }
 
@@ -354,10 +354,11 @@ const tree = {
   },
 
   reset(node) {
-    Object.assign(node, { children: [], complete: false, problem: null });
+    node.begun += 1;
+    Object.assign(node, { children: [], complete: false, problem: null, applied: node.begun });
   },
 
-  /** Loads the children of an open znode anew, with those that are open in turn. */
+  /** Loads the children of an open znode anew. Those that are open stay so, with the children that they have. */
   async reload(node) {
     if (!node.open) {
       const stat = await ask('znode', { path: node.path }).catch(() => null);
@@ -366,16 +367,25 @@ const tree = {
       return;
     }
     await node.loading;
-    const before = new Map(node.children.map(child => [child.path, child]));
+    node.begun += 1;
+    const round = node.begun;
     const loaded = Math.max(PAGE, node.children.length);
     const fresh = new TreeNode(node.path, node.depth, node.parent, node.total, node.ephemeral);
     await this.load(fresh, have => have < loaded);
+    // A later look has shown a newer state.
+    if (round < node.applied) return;
+    if (fresh.problem) {
+      node.problem = fresh.problem;
+      this.lay();
+      return;
+    }
+    const before = new Map(node.children.map(child => [child.path, child]));
     node.children = fresh.children.map(child => {
       const old = before.get(child.path);
       if (!old) return Object.assign(child, { parent: node });
       return Object.assign(old, { total: child.total });
     });
-    Object.assign(node, { total: fresh.total, complete: fresh.complete, problem: fresh.problem });
+    Object.assign(node, { total: fresh.total, complete: fresh.complete, problem: null, applied: round });
     this.lay();
   },
 
