@@ -88,9 +88,9 @@ impl HttpBody {
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         loop {
             let begun = Instant::now();
-            self.connection.note(false);
+            self.connection.wait.note(false);
             let frame = timeout(self.left, self.incoming.frame()).await;
-            self.connection.note(true);
+            self.connection.wait.note(true);
             let frame = frame.map_err(|_| BodyError::Slow(self.timeout))?;
             self.left = self.left.saturating_sub(begun.elapsed());
             match frame.transpose()? {
@@ -101,7 +101,7 @@ impl HttpBody {
                         self.sent += piece.len();
                         if self.sent >= LEAST_MOVED {
                             (self.left, self.sent) = (self.timeout, 0);
-                            self.connection.restart(true);
+                            self.connection.wait.restart(true);
                         }
                         return Ok(Some(piece));
                     }
@@ -138,7 +138,7 @@ impl HttpBody {
         };
         // What is still missing then closes the connection.
         let _ = timeout(time, discard).await;
-        self.connection.note(true);
+        self.connection.wait.note(true);
     }
 }
 

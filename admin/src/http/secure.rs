@@ -56,8 +56,8 @@ impl Https {
                 }
             }
             let accepting = TlsAcceptor::from(self.live.current().await).accept(stream);
-            let stream = stepper.run(accepting, |is_busy| client.connection.note(is_busy)).await?;
-            client.connection.note(false);
+            let stream = stepper.run(accepting, |is_busy| client.connection.wait.note(is_busy)).await?;
+            client.connection.wait.note(false);
             let chain = stream.get_ref().1.peer_certificates();
             let subject = self.live.settings().client_subject(chain, client.addr.ip())?;
             Ok(OpenedHttp::Secure(Box::new(stream), subject))

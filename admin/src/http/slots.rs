@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use zoolet_server::internal::PeerWait;
 
 use super::limits::{MAX_CONNECTIONS, MAX_CONNECTIONS_PER_ADDRESS, STALLED};
 
@@ -24,18 +24,10 @@ struct OpenConnections {
 }
 
 /// What a connection waits for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ConnectionState {
-    waiting: Mutex<Waiting>,
+    pub(super) wait: PeerWait,
     cut: CancellationToken,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    /// When the peer has last done its part, and later by the time for which this server has not done its own.
-    since: Instant,
-    /// From when on the connection waits for this server.
-    busy: Option<Instant>,
 }
 
 /// A request that is under way until this is dropped.
@@ -59,7 +51,7 @@ impl Slots {
             open.give_way(|_| true)?;
         }
         open.next += 1;
-        let (number, state) = (open.next, Arc::new(ConnectionState::new()));
+        let (number, state) = (open.next, Arc::<ConnectionState>::default());
         open.by_number.insert(number, (peer, Arc::clone(&state)));
         Some(Slot { slots: Arc::clone(self), number, state })
     }
@@ -68,9 +60,8 @@ impl Slots {
 impl OpenConnections {
     /// Closes one of these peers; `None` if none has waited for its peer for long.
     fn give_way(&mut self, of: impl Fn(IpAddr) -> bool) -> Option<()> {
-        let now = Instant::now();
         let mut open = self.by_number.iter();
-        let (&number, _) = open.find(|(_, (peer, state))| of(*peer) && state.is_stalled(now))?;
+        let (&number, _) = open.find(|(_, (peer, state))| of(*peer) && state.wait.is_stalled(STALLED))?;
         let (_, state) = self.by_number.remove(&number)?;
         state.cut();
         Some(())
@@ -78,31 +69,10 @@ impl OpenConnections {
 }
 
 impl ConnectionState {
-    fn new() -> Self {
-        let waiting = Waiting { since: Instant::now(), busy: None };
-        Self { waiting: Mutex::new(waiting), cut: CancellationToken::new() }
-    }
-
     /// Notes a request.
     pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
-        self.restart(true);
+        self.wait.restart(true);
         UnderWay(Arc::clone(self))
-    }
-
-    /// Notes that the peer has done its part, and whether the connection waits for this server now.
-    pub(super) fn restart(&self, is_busy: bool) {
-        let now = Instant::now();
-        *locked(&self.waiting) = Waiting { since: now, busy: is_busy.then_some(now) };
-    }
-
-    /// Notes whether the connection waits for this server, and not for its peer.
-    pub(super) fn note(&self, is_busy: bool) {
-        let mut waiting = locked(&self.waiting);
-        if is_busy {
-            waiting.busy.get_or_insert_with(Instant::now);
-        } else if let Some(busy) = waiting.busy.take() {
-            waiting.since += busy.elapsed();
-        }
     }
 
     /// Closes the connection.
@@ -114,16 +84,11 @@ impl ConnectionState {
     pub(super) async fn run<T>(&self, serve: impl Future<Output = T>) -> Option<T> {
         self.cut.run_until_cancelled(serve).await
     }
-
-    fn is_stalled(&self, now: Instant) -> bool {
-        let waiting = locked(&self.waiting);
-        waiting.busy.is_none() && now.saturating_duration_since(waiting.since) >= STALLED
-    }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.restart(false);
+        self.0.wait.restart(false);
     }
 }
 
@@ -180,21 +145,5 @@ mod tests {
         assert!(!is_cut(&ones[0]), "it has a request");
         drop(busy);
         assert!(take(&slots, 3).is_none(), "and had one until now");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn only_the_time_for_which_it_waits_for_its_peer_counts_and_it_adds_up() {
-        let connection = Arc::new(ConnectionState::new());
-        let is_stalled = || connection.is_stalled(Instant::now());
-        for is_stalled_then in [false, true] {
-            connection.note(true);
-            advance(2 * STALLED).await;
-            assert!(!is_stalled(), "it waits for the server");
-            connection.note(false);
-            advance(STALLED / 2).await;
-            assert_eq!(is_stalled(), is_stalled_then);
-        }
-        drop(connection.begin());
-        assert!(!is_stalled(), "the peer has done its part");
     }
 }

@@ -97,7 +97,7 @@ impl LogQueue {
         }
     }
 
-    /// Takes the last line of the process, for which there is always room.
+    /// Takes a line that says why the process ends, for which there is always room.
     pub(super) fn push_last(&self, line: &str) {
         self.lock().push(line.as_bytes(), usize::MAX);
         self.0.1.notify_all();

@@ -6,6 +6,7 @@ pub(crate) mod driver;
 pub(crate) mod flow;
 pub(crate) mod in_process;
 pub(crate) mod listener;
+pub(crate) mod peer_wait;
 pub(crate) mod rate_limited_line;
 pub(crate) mod registry;
 pub(crate) mod stats;

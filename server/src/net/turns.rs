@@ -95,8 +95,7 @@ impl Turns {
             from.peer.begin_requests(requests);
         }
         // Not later, as the turn counts what it has handled and subtracts what it returns.
-        let received = Received { stats: &self.stats, requests: requests as u64 };
-        received.stats.received.fetch_add(received.requests, Ordering::Relaxed);
+        let received = Received::new(&self.stats, requests as u64);
         if let Some(commits) = &self.commits {
             // The room is not reserved: those that have waited go on all at once, each with a batch.
             if commits.is_full() && inputs.iter().any(takes_zxid) {
@@ -163,6 +162,13 @@ impl Turns {
 struct Received<'s> {
     stats: &'s ServerStats,
     requests: u64,
+}
+
+impl<'s> Received<'s> {
+    fn new(stats: &'s ServerStats, requests: u64) -> Self {
+        stats.received.fetch_add(requests, Ordering::Relaxed);
+        Self { stats, requests }
+    }
 }
 
 impl Drop for Received<'_> {

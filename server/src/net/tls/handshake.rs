@@ -39,7 +39,7 @@ pub(crate) async fn open(
     match socket.look(kind).await {
         Ok(Spoken::Tls) => {
             has_begun.store(true, Relaxed);
-            slot.state.note(true);
+            slot.state.wait.note(true);
         }
         Ok(Spoken::Plain) if kind == PortKind::Unified => return Ok(Opened::Plain(socket)),
         Ok(Spoken::Plain) => {
@@ -64,7 +64,7 @@ async fn shake_hands(
 ) -> Result<TlsStream<TlsSocket>, Refusal> {
     socket.left = Some(MAX_HANDSHAKE);
     let accepting = TlsAcceptor::from(ports.live.current().await).accept(socket).into_fallible();
-    match ports.stepper.run(accepting, |has_bytes| slot.state.note(has_bytes)).await {
+    match ports.stepper.run(accepting, |has_bytes| slot.state.wait.note(has_bytes)).await {
         Ok(mut stream) => {
             stream.get_mut().0.left = None;
             Ok(stream)

@@ -99,7 +99,7 @@ impl Accepted {
     /// Closes so that the peer gets the alert, which a reset would discard. A certificate that is refused after the handshake has none:
     /// rustls sends no alert then. It is the peer that is waited for, so that the slot is free for another.
     async fn close(&self, mut stream: TcpStream, slot: HandshakeSlot) {
-        slot.state.note(false);
+        slot.state.wait.note(false);
         let (mut reader, mut writer) = stream.split();
         tokio::select! {
             biased;

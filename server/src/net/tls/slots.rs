@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::locked::locked;
 use crate::net::flow::limits::STALLED_HANDSHAKE;
+use crate::net::peer_wait::PeerWait;
 
 /// A bound on handshakes.
 ///
@@ -28,33 +28,8 @@ struct OpenHandshakes {
 
 #[derive(Debug)]
 pub(crate) struct SlotState {
-    waiting: Mutex<Waiting>,
+    pub(crate) wait: PeerWait,
     lost: CancellationToken,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    /// When the handshake began, and later by the time for which it has waited for this server: that is not its peer's fault.
-    since: Instant,
-    /// From when on it has bytes of its peer, and waits for this server.
-    busy: Option<Instant>,
-}
-
-impl SlotState {
-    /// Notes whether bytes of the peer are there.
-    pub(crate) fn note(&self, has_bytes: bool) {
-        let mut waiting = locked(&self.waiting);
-        if has_bytes {
-            waiting.busy.get_or_insert_with(Instant::now);
-        } else if let Some(busy) = waiting.busy.take() {
-            waiting.since += busy.elapsed();
-        }
-    }
-
-    fn is_stalled(&self, now: Instant) -> bool {
-        let waiting = locked(&self.waiting);
-        waiting.busy.is_none() && now.saturating_duration_since(waiting.since) >= STALLED_HANDSHAKE
-    }
 }
 
 /// One of the handshakes. Free again when it is dropped.
@@ -73,16 +48,15 @@ impl HandshakeSlots {
 
     /// A slot for one more; `None` if all are taken and none gives way.
     pub(crate) fn take(self: &Arc<Self>) -> Option<HandshakeSlot> {
-        let now = Instant::now();
         let mut open = locked(&self.open);
         if open.by_number.len() >= self.most {
-            let (&number, _) = open.by_number.iter().find(|(_, state)| state.is_stalled(now))?;
+            let (&number, _) =
+                open.by_number.iter().find(|(_, state)| state.wait.is_stalled(STALLED_HANDSHAKE))?;
             if let Some(state) = open.by_number.remove(&number) {
                 state.lost.cancel();
             }
         }
-        let waiting = Mutex::new(Waiting { since: now, busy: None });
-        let state = Arc::new(SlotState { waiting, lost: CancellationToken::new() });
+        let state = Arc::new(SlotState { wait: PeerWait::default(), lost: CancellationToken::new() });
         open.next += 1;
         let number = open.next;
         open.by_number.insert(number, Arc::clone(&state));
@@ -122,7 +96,7 @@ mod tests {
     async fn the_oldest_that_waits_for_its_peer_gives_way_after_a_second() {
         let slots = Arc::new(HandshakeSlots::new(3));
         let [busy, silent, young] = [(); 3].map(|()| slots.take().expect("a slot"));
-        busy.state.note(true);
+        busy.state.wait.note(true);
         assert!(slots.take().is_none(), "nobody has waited for long");
         drop(young);
         let young = slots.take().expect("the slot that is free again");
@@ -136,23 +110,5 @@ mod tests {
         assert_eq!(slots.open(), 3);
         drop((busy, next, last));
         assert_eq!(slots.open(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn only_the_time_for_which_a_handshake_waits_for_its_peer_counts_and_it_adds_up() {
-        let slots = Arc::new(HandshakeSlots::new(1));
-        let slot = slots.take().expect("a slot");
-        slot.state.note(true);
-        advance(2 * STALLED_HANDSHAKE).await;
-        slot.state.note(false);
-        for _ in 0..2 {
-            assert!(slots.take().is_none(), "it has waited for its peer for less than a second");
-            advance(STALLED_HANDSHAKE / 2).await;
-            slot.state.note(true);
-            assert!(slots.take().is_none(), "it waits for the server");
-            slot.state.note(false);
-        }
-        let _next = slots.take().expect("the slot of one that was silent twice");
-        assert!(is_lost(&slot));
     }
 }
